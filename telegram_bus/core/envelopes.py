@@ -1,0 +1,304 @@
+"""One attrs model for each envelope kind of protocol version 1 and of our extensions; none of them knows JSON."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, ClassVar, Final, Literal
+
+from attrs import field, frozen
+
+__all__ = [
+    "ABSENT",
+    "Absent",
+    "Ack",
+    "AckError",
+    "AgentMessage",
+    "AgentSelector",
+    "CallApi",
+    "Delivery",
+    "Disconnect",
+    "Envelope",
+    "ErrorCode",
+    "Forward",
+    "ForwardCallback",
+    "ForwardEditedMessage",
+    "ForwardMessage",
+    "ForwardReaction",
+    "Heartbeat",
+    "Number",
+    "OfferQueueHandoff",
+    "ForwardQueueHandoff",
+    "ProtocolIdentity",
+    "QueueHandoff",
+    "Register",
+    "Registration",
+    "ReplaceFollowerTarget",
+    "ResolveAgentTarget",
+    "RouteAgentMessage",
+    "Target",
+]
+
+Number = int | float
+"""An id or a time as the wire has it; an integral value is always an int."""
+
+
+class Absent(enum.Enum):
+    """The type of `ABSENT`, a field that was not there (null is something else)."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+
+ErrorCode = Literal["commit-unknown", "request-id-collision", "ledger-overloaded", "incompatible-protocol"]
+
+
+@frozen(kw_only=True)
+class ProtocolIdentity:
+    """What one side speaks: version, build (for people) and a strictly ascending list of capabilities."""
+
+    protocol_version: int
+    runtime_build: str
+    capabilities: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Target:
+    """A destination: a chat, and a thread in it or None."""
+
+    chat_id: Number
+    thread_id: Number | None = None
+
+
+@frozen(kw_only=True)
+class Registration:
+    """What a follower says of itself (protocol section 3); all but the first two are optional."""
+
+    instance_id: str
+    connected_at_ms: Number
+    previous_instance_id: str | None = None
+    profile_key: str | None = None
+    thread_name: str | None = None
+    slot: str | None = None
+    cwd: str | None = None
+    pid: Number | None = None
+    target: Target | None = None
+    bus_socket_path: str | None = None
+    registration_generation: str | None = None
+    protocol: ProtocolIdentity | None = None
+    session_generation: int | None = None
+    process_birth_id: str | None = None
+
+
+@frozen(kw_only=True)
+class Delivery:
+    """The identity of one update for one recipient; it stays the same when the delivery is repeated."""
+
+    delivery_id: str
+    source_update_id: int
+    recipient_binding_key: str
+
+
+@frozen(kw_only=True)
+class AgentSelector:
+    """Names an agent by its thread: exactly one of `thread_id` and `thread_name`."""
+
+    thread_id: int | None = None
+    thread_name: str | None = None
+    chat_id: int | None = None
+
+
+@frozen(kw_only=True)
+class AgentMessage:
+    """A message that one agent put into another's thread and that its owner shall now work on."""
+
+    target: Target
+    message_id: int
+    text: str
+
+
+@frozen(kw_only=True)
+class AckError:
+    """Why a request was refused, for programs."""
+
+    code: ErrorCode
+    method: str | None = None
+
+
+@frozen(kw_only=True)
+class Envelope:
+    """What every envelope has: an id that its answer repeats, and the secret of the bus."""
+
+    KIND: ClassVar[str] = ""
+
+    request_id: str
+    auth: str | None = None
+
+
+@frozen(kw_only=True)
+class Ack(Envelope):
+    """The answer to a request; `message` is for people only."""
+
+    KIND: ClassVar[str] = "bus.ack"
+
+    ok: bool
+    message: str | None = None
+    result: Any = ABSENT
+    protocol: ProtocolIdentity | None = None
+    error: AckError | None = None
+
+
+@frozen(kw_only=True)
+class Register(Envelope):
+    """A follower asks to be admitted, or to be admitted again."""
+
+    KIND: ClassVar[str] = "follower.register"
+
+    registration: Registration
+
+
+@frozen(kw_only=True)
+class FollowerRequest(Envelope):
+    """A request in the name of a registered follower, fenced by its generation."""
+
+    instance_id: str
+    sent_at_ms: Number
+    registration_generation: str | None = None
+
+
+@frozen(kw_only=True)
+class Heartbeat(FollowerRequest):
+    """The follower lives."""
+
+    KIND: ClassVar[str] = "follower.heartbeat"
+
+
+@frozen(kw_only=True)
+class Disconnect(FollowerRequest):
+    """The follower leaves."""
+
+    KIND: ClassVar[str] = "follower.disconnect"
+
+
+@frozen(kw_only=True)
+class CallApi(FollowerRequest):
+    """The follower wants a Bot API call made (protocol section 9)."""
+
+    KIND: ClassVar[str] = "follower.callApi"
+
+    method: str
+    args: tuple[Any, ...]
+
+
+@frozen(kw_only=True)
+class ResolveAgentTarget(FollowerRequest):
+    """The follower asks where another agent can be written to."""
+
+    KIND: ClassVar[str] = "follower.resolveAgentTarget"
+
+    selector: AgentSelector
+
+
+@frozen(kw_only=True)
+class RouteAgentMessage(FollowerRequest):
+    """The follower has put a message into another agent's thread; its owner shall get it."""
+
+    KIND: ClassVar[str] = "follower.routeAgentMessage"
+
+    message: AgentMessage
+
+
+@frozen(kw_only=True)
+class QueueHandoff(Envelope):
+    """The fields that both envelopes of a queue handoff share (protocol section 7)."""
+
+    recipient_instance_id: str
+    recipient_registration_generation: str
+    donor_process_id: int
+    donor_process_birth_id: str
+    donor_session_generation: int
+    donor_acquisition_id: str
+    donor_acquired_at_ms: int
+    handoff_token: str = field(repr=False)
+    payload: Any
+    sent_at_ms: Number
+
+
+@frozen(kw_only=True)
+class OfferQueueHandoff(QueueHandoff):
+    """A donor offers queued work to another follower through the leader."""
+
+    KIND: ClassVar[str] = "follower.offerQueueHandoff"
+
+    instance_id: str
+    registration_generation: str
+
+
+@frozen(kw_only=True)
+class ForwardQueueHandoff(QueueHandoff):
+    """The leader forwards a donor's offer to its recipient."""
+
+    KIND: ClassVar[str] = "leader.offerQueueHandoff"
+
+    donor_instance_id: str
+
+
+@frozen(kw_only=True)
+class Forward(Envelope):
+    """The fields of every forwarded update (protocol section 6)."""
+
+    recipient_instance_id: str
+    recipient_registration_generation: str
+    delivery: Delivery
+    sent_at_ms: Number
+
+
+@frozen(kw_only=True)
+class ForwardMessage(Forward):
+    """A message for its owner."""
+
+    KIND: ClassVar[str] = "leader.forwardMessage"
+
+    message: Any = ABSENT
+    forward_comment_batch_position: Literal["comment", "forward"] | None = None
+
+
+@frozen(kw_only=True)
+class ForwardEditedMessage(Forward):
+    """An edited message for its owner."""
+
+    KIND: ClassVar[str] = "leader.forwardEditedMessage"
+
+    message: Any = ABSENT
+
+
+@frozen(kw_only=True)
+class ForwardCallback(Forward):
+    """A pressed button for its owner."""
+
+    KIND: ClassVar[str] = "leader.forwardCallback"
+
+    query: Any = ABSENT
+
+
+@frozen(kw_only=True)
+class ForwardReaction(Forward):
+    """A reaction for the owner of the message it stands on."""
+
+    KIND: ClassVar[str] = "leader.forwardReaction"
+
+    reaction_update: Any = ABSENT
+
+
+@frozen(kw_only=True)
+class ReplaceFollowerTarget(Envelope):
+    """The leader gives a follower another thread."""
+
+    KIND: ClassVar[str] = "leader.replaceFollowerTarget"
+
+    recipient_instance_id: str
+    target: Target
+    reason: Literal["thread-restore"]
+    sent_at_ms: Number
+    recipient_registration_generation: str | None = None
+    old_target: Target | None = None

@@ -1,0 +1,1 @@
+"""The long-lived roles: leader and member."""

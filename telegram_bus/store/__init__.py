@@ -1,0 +1,1 @@
+"""What must survive: one SQLite database a bot, one inbox a follower."""

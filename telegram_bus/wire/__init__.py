@@ -1,0 +1,1 @@
+"""The local bus: endpoints, connections, server and client over Unix sockets."""
