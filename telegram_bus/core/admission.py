@@ -1,0 +1,326 @@
+"""What a leader does with a request: the checks of protocol section 5, in their order, as one decision."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any, assert_never
+
+from attrs import field, frozen
+
+from telegram_bus.core.envelopes import (
+    Ack,
+    AgentMessage,
+    AgentSelector,
+    CallApi,
+    Disconnect,
+    Envelope,
+    ErrorCode,
+    Forward,
+    ForwardQueueHandoff,
+    Heartbeat,
+    OfferQueueHandoff,
+    ProtocolIdentity,
+    Register,
+    Registration,
+    ReplaceFollowerTarget,
+    ResolveAgentTarget,
+    RouteAgentMessage,
+)
+from telegram_bus.core.extensions import Extension, MembersList, OperatorStop, StatusGet
+from telegram_bus.core.identity import DURABLE_ADMISSION, QUEUE_HANDOFF, Compatible, Incompatible, compatible
+from telegram_bus.core.registry import Member, Registry
+
+__all__ = [
+    "Beat",
+    "Call",
+    "Decision",
+    "ForwardTo",
+    "Handoff",
+    "Leave",
+    "ListMembers",
+    "Provision",
+    "Refuse",
+    "ReportStatus",
+    "Resolve",
+    "Route",
+    "Rules",
+    "Stop",
+    "authorise",
+    "decide",
+]
+
+
+@frozen(kw_only=True)
+class Rules:
+    """What a leader goes by: its identity, the followers' secret (None: anyone is let in) and the operator's."""
+
+    identity: ProtocolIdentity
+    secret: str | None = field(default=None, repr=False)
+    operator_secret: str | None = field(default=None, repr=False)
+
+
+@frozen(kw_only=True)
+class Refuse:
+    """Answer `ok: false`: `message` is for people, `code` for programs; `protocol` is sent along where it helps."""
+
+    message: str
+    code: ErrorCode | None = None
+    protocol: ProtocolIdentity | None = None
+
+
+@frozen(kw_only=True)
+class Beat:
+    """Note that the member lives, and answer its heartbeat with these slots."""
+
+    member: Member
+    slots: list[str]
+
+
+@frozen(kw_only=True)
+class Provision:
+    """Find or make a destination for the follower, then admit it."""
+
+    registration: Registration
+
+
+@frozen(kw_only=True)
+class Leave:
+    """Clean up after the member, then remove it if it is still this admission."""
+
+    member: Member
+
+
+@frozen(kw_only=True)
+class Call:
+    """Note that the member lives, judge its call, make it."""
+
+    member: Member
+    method: str
+    args: tuple[Any, ...]
+
+
+@frozen(kw_only=True)
+class Resolve:
+    """Note that the member lives and find the agent it means."""
+
+    member: Member
+    selector: AgentSelector
+
+
+@frozen(kw_only=True)
+class Route:
+    """Note that the member lives and give its message to the agent whose thread it stands in."""
+
+    member: Member
+    message: AgentMessage
+
+
+@frozen(kw_only=True)
+class ForwardTo:
+    """Send the envelope on, unchanged, and answer what the recipient answers."""
+
+    member: Member
+    envelope: Forward
+
+
+@frozen(kw_only=True)
+class Handoff:
+    """Send the donor's offer on as `envelope` and answer what the recipient answers."""
+
+    donor: Member
+    recipient: Member
+    envelope: ForwardQueueHandoff
+
+
+@frozen(kw_only=True)
+class ListMembers:
+    """Answer the live members once the revision differs from `after_revision`, after `wait_ms` at the latest."""
+
+    after_revision: int | None
+    wait_ms: int
+
+
+@frozen(kw_only=True)
+class ReportStatus:
+    """Answer the leader's state."""
+
+
+@frozen(kw_only=True)
+class Stop:
+    """End in order."""
+
+
+Decision = (
+    Refuse
+    | Beat
+    | Provision
+    | Leave
+    | Call
+    | Resolve
+    | Route
+    | ForwardTo
+    | Handoff
+    | ListMembers
+    | ReportStatus
+    | Stop
+)
+
+_FollowerRequest = Heartbeat | Disconnect | CallApi | ResolveAgentTarget | RouteAgentMessage
+
+
+def authorise(envelope: Envelope, rules: Rules) -> Refuse | None:
+    """Checks 1 and 2: a response is no request, and the secret must be the right one."""
+    if isinstance(envelope, Ack):
+        return Refuse(message="a response is not a request")
+    if isinstance(envelope, OperatorStop):
+        if rules.operator_secret is None or not _same(envelope.auth, rules.operator_secret):
+            return Refuse(message=f"{envelope.KIND} needs the operator's secret (the file operator.secret)")
+        return None
+    if rules.secret is not None and not _same(envelope.auth, rules.secret):
+        return Refuse(message="wrong or missing secret: read follower.secret of this profile again")
+    return None
+
+
+def decide(envelope: Envelope, registry: Registry, rules: Rules, *, peer_pid: int = 0) -> Decision:
+    """Checks 3 and 4 for a request that `authorise` let through.
+
+    `peer_pid` is the pid that the kernel gives for the connection (0: it cannot tell, then nothing is pinned).
+    """
+    match envelope:
+        case Register():
+            return _decide_register(envelope, registry, rules, peer_pid)
+        case Heartbeat() | Disconnect() | CallApi() | ResolveAgentTarget() | RouteAgentMessage():
+            member = _fenced(envelope.instance_id, envelope.registration_generation, registry, peer_pid)
+            return member if isinstance(member, Refuse) else _decide_follower(envelope, member, registry, rules)
+        case Forward():
+            member = _fenced(
+                envelope.recipient_instance_id, envelope.recipient_registration_generation, registry, 0
+            )
+            return member if isinstance(member, Refuse) else ForwardTo(member=member, envelope=envelope)
+        case OfferQueueHandoff():
+            return _decide_handoff(envelope, registry, rules, peer_pid)
+        case Extension():
+            return _decide_extension(envelope)
+        case ReplaceFollowerTarget() | ForwardQueueHandoff():
+            return Refuse(message=f"{envelope.KIND} is for followers; a leader does not take it")
+        case _:
+            return Refuse(message=f"this leader does not know what to do with {envelope.KIND}")
+
+
+def _decide_follower(
+    envelope: _FollowerRequest, member: Member, registry: Registry, rules: Rules
+) -> Decision:
+    match envelope:
+        case Heartbeat():
+            durable_only = DURABLE_ADMISSION in rules.identity.capabilities
+            return Beat(member=member, slots=registry.election_slots(durable_only=durable_only))
+        case Disconnect():
+            return Leave(member=member)
+        case CallApi():
+            return Call(member=member, method=envelope.method, args=envelope.args)
+        case ResolveAgentTarget():
+            return Resolve(member=member, selector=envelope.selector)
+        case RouteAgentMessage():
+            return Route(member=member, message=envelope.message)
+        case _:
+            assert_never(envelope)
+
+
+def _decide_register(envelope: Register, registry: Registry, rules: Rules, peer_pid: int) -> Decision:
+    registration = envelope.registration
+    match compatible(rules.identity, registration.protocol):
+        case Incompatible(reason=reason, missing=missing):
+            detail = f": it lacks {', '.join(missing)}" if missing else ""
+            return Refuse(
+                message=f"the follower's protocol does not fit this leader's ({reason}{detail})",
+                code="incompatible-protocol",
+                protocol=rules.identity,
+            )
+        case Compatible():
+            pass
+    if registration.registration_generation is None:
+        return Refuse(message="a registration needs a registrationGeneration", protocol=rules.identity)
+    known = registry.get(registration.instance_id)
+    if known is not None and _foreign(known, peer_pid):
+        return Refuse(message=_not_yours(known), protocol=rules.identity)
+    return Provision(registration=registration)
+
+
+def _decide_handoff(envelope: OfferQueueHandoff, registry: Registry, rules: Rules, peer_pid: int) -> Decision:
+    donor = _fenced(envelope.instance_id, envelope.registration_generation, registry, peer_pid)
+    if isinstance(donor, Refuse):
+        return donor
+    recipient = _fenced(
+        envelope.recipient_instance_id, envelope.recipient_registration_generation, registry, 0
+    )
+    if isinstance(recipient, Refuse):
+        return recipient
+    if donor is recipient:
+        return Refuse(message="a follower cannot hand its work to itself")
+    lacking = [
+        who
+        for who, can in (
+            ("the leader", QUEUE_HANDOFF in rules.identity.capabilities),
+            ("the donor", donor.has(QUEUE_HANDOFF)),
+            ("the recipient", recipient.has(QUEUE_HANDOFF)),
+        )
+        if not can
+    ]
+    if lacking:
+        return Refuse(message=f"no queue handoff: {' and '.join(lacking)} did not announce {QUEUE_HANDOFF}")
+    return Handoff(donor=donor, recipient=recipient, envelope=_forwarded(envelope))
+
+
+def _forwarded(offer: OfferQueueHandoff) -> ForwardQueueHandoff:
+    return ForwardQueueHandoff(
+        request_id=offer.request_id,
+        auth=offer.auth,
+        donor_instance_id=offer.instance_id,
+        recipient_instance_id=offer.recipient_instance_id,
+        recipient_registration_generation=offer.recipient_registration_generation,
+        donor_process_id=offer.donor_process_id,
+        donor_process_birth_id=offer.donor_process_birth_id,
+        donor_session_generation=offer.donor_session_generation,
+        donor_acquisition_id=offer.donor_acquisition_id,
+        donor_acquired_at_ms=offer.donor_acquired_at_ms,
+        handoff_token=offer.handoff_token,
+        payload=offer.payload,
+        sent_at_ms=offer.sent_at_ms,
+    )
+
+
+def _decide_extension(envelope: Extension) -> Decision:
+    match envelope:
+        case MembersList():
+            return ListMembers(after_revision=envelope.after_revision, wait_ms=max(0, envelope.wait_ms or 0))
+        case StatusGet():
+            return ReportStatus()
+        case OperatorStop():
+            return Stop()
+        case _:
+            return Refuse(message=f"this leader does not know what to do with {envelope.KIND}")
+
+
+def _fenced(instance_id: str, generation: str | None, registry: Registry, peer_pid: int) -> Member | Refuse:
+    member = registry.get(instance_id)
+    if member is None:
+        return Refuse(message=f"{instance_id} is not registered here: register (again) first")
+    if generation is None or generation != member.generation:
+        return Refuse(message=f"the generation given for {instance_id} is not the registered one: register again")
+    if _foreign(member, peer_pid):
+        return Refuse(message=_not_yours(member))
+    return member
+
+
+def _foreign(member: Member, peer_pid: int) -> bool:
+    return peer_pid > 0 and member.peer_pid is not None and member.peer_pid != peer_pid
+
+
+def _not_yours(member: Member) -> str:
+    return f"{member.instance_id} is registered by process {member.peer_pid}; nobody else may speak for it"
+
+
+def _same(given: str | None, expected: str) -> bool:
+    # Compared as bytes: `compare_digest` refuses text that is not ASCII, and a peer may send anything.
+    presented = (given or "").encode("utf-8", "surrogatepass")
+    return given is not None and hmac.compare_digest(presented, expected.encode("utf-8", "surrogatepass"))
