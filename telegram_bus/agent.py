@@ -1,0 +1,366 @@
+"""The Python API of a follower: join the bus, read what people write in your thread, and answer there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import trio
+from attrs import define, field, frozen
+
+from telegram_bus import home as homes
+from telegram_bus._version import __version__
+from telegram_bus.core import identity
+from telegram_bus.core.envelopes import (
+    AgentMessage,
+    AgentSelector,
+    CallApi,
+    MembersList,
+    ResolveAgentTarget,
+    RouteAgentMessage,
+    Target,
+)
+from telegram_bus.core.errors import RequestRefused
+from telegram_bus.roles.member import Member, MemberState
+from telegram_bus.roles.seat import hold_seat
+from telegram_bus.store.inbox import StoredDelivery, open_inbox
+
+__all__ = ["Bus", "Buttons", "MemberInfo", "SentMessage", "Update", "join"]
+
+Buttons = Sequence[Sequence[tuple[str, str]]]
+"""Rows of (label, data): a press comes back as an update of kind "callback" with that data (at most 64 bytes)."""
+
+CROSS_TARGET: Final = "__piTelegramCrossTargetDelivery"
+"""Marks a message for another agent's thread of the same chat (protocol section 9)."""
+
+WATCH_WAIT_MS: Final = 20_000  # how long the leader keeps a question for changes; below its own bound of 25 s
+
+
+@frozen(kw_only=True)
+class SentMessage:
+    """A message of ours at Telegram; `raw` is its Message object."""
+
+    chat_id: int
+    message_id: int
+    thread_id: int | None
+    raw: dict[str, Any] = field(repr=False)
+
+
+@frozen(kw_only=True)
+class MemberInfo:
+    """A live follower as the leader sees it; times are Unix milliseconds."""
+
+    key: str
+    name: str | None
+    chat_id: int | None
+    thread_id: int | None
+    slot: str | None
+    connected_at_ms: int
+    last_heartbeat_ms: int
+
+
+@define(kw_only=True, eq=False)
+class Update:
+    """What a person did in this follower's thread.
+
+    `id` is the same when an update is seen again after a crash. `text` is the text or caption of a message, `data`
+    that of a pressed button. `message` is the Message it is about (for a reaction: the reaction itself).
+    """
+
+    id: str
+    kind: Literal["message", "edited_message", "callback", "reaction"]
+    raw: dict[str, Any] = field(repr=False)
+    _bus: Bus = field(repr=False)
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """Telegram's Message object that the update is about."""
+        message = self.raw.get("message") if self.kind == "callback" else self.raw
+        return message if isinstance(message, dict) else {}
+
+    @property
+    def text(self) -> str:
+        """The text or caption; empty where there is none."""
+        text = self.message.get("text", self.message.get("caption"))
+        return text if isinstance(text, str) else ""
+
+    @property
+    def data(self) -> str | None:
+        """The data of the pressed button."""
+        data = self.raw.get("data") if self.kind == "callback" else None
+        return data if isinstance(data, str) else None
+
+    @property
+    def sender(self) -> dict[str, Any] | None:
+        """Telegram's User object of who did it."""
+        sender = self.raw.get("user") if self.kind == "reaction" else self.raw.get("from")
+        return sender if isinstance(sender, dict) else None
+
+    async def reply(self, text: str, **options: Any) -> SentMessage:
+        """Send a message into the thread as an answer to this one; options as of `Bus.send`."""
+        return await self._bus.send(text, reply_to=self.message.get("message_id"), **options)
+
+    async def answer(self, text: str | None = None, *, alert: bool = False) -> None:
+        """Answer a pressed button: the person's client stops waiting and shows `text` (at most 200 characters).
+
+        Raises ValueError for any other kind of update.
+        """
+        if self.kind != "callback":
+            raise ValueError(f"only a pressed button is answered; this is a {self.kind}: use reply()")
+        await self._bus.call(
+            "answerCallbackQuery", callback_query_id=self.raw.get("id"), text=text, show_alert=alert or None
+        )
+
+    async def done(self) -> None:
+        """Say that this update has been dealt with: after that it is never seen again, not even after a crash."""
+        await self._bus._finish(self)
+
+
+@define(kw_only=True, eq=False)
+class Bus:
+    """A follower's place on the bus. Iterate over it for updates; everything it sends goes into its own thread.
+
+    Whatever sends or asks waits while there is no leader; limit it with `trio.fail_after`. It raises RequestRefused
+    when the leader or Telegram refuses, and CommitUnknown when nobody can tell whether a message went out.
+    """
+
+    _member: Member
+
+    @property
+    def key(self) -> str:
+        """The stable name of this follower: the same after a restart, different from all live ones."""
+        return self._member.seat.key
+
+    @property
+    def name(self) -> str | None:
+        """The name it was given, which its thread has too."""
+        return self._member.thread_name
+
+    @property
+    def target(self) -> Target | None:
+        """Its chat and thread; None before the first registration."""
+        return self._member.target.value
+
+    @property
+    def state(self) -> str:
+        """`connecting`, `serving`, `no leader`, `stopped` (by an operator), `refused` or `left`."""
+        return self._member.state.value.phase
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is in that state, for people."""
+        return self._member.state.value.reason
+
+    def states(self) -> AsyncIterator[MemberState]:
+        """The state now and after each change."""
+        return self._member.state.values()
+
+    async def wait_serving(self) -> None:
+        """Wait until a leader has given this follower its place."""
+        await self._member.state.wait_for(lambda state: state.phase == "serving")
+
+    def __aiter__(self) -> Bus:
+        return self
+
+    async def __anext__(self) -> Update:
+        """The next update in order of arrival; those that an earlier process did not finish come first."""
+        member = self._member
+        while not member.unread:
+            seen = member.arrived.value
+            await member.arrived.wait_for(lambda count: count != seen)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        delivery: StoredDelivery = member.unread.popleft()
+        return Update(id=delivery.delivery_id, kind=delivery.kind, raw=delivery.body, bus=self)
+
+    async def send(
+        self,
+        text: str,
+        *,
+        buttons: Buttons | None = None,
+        reply_to: int | None = None,
+        parse_mode: Literal["HTML", "MarkdownV2"] | None = None,
+        silent: bool = False,
+    ) -> SentMessage:
+        """Send a message into this follower's thread."""
+        return _sent(
+            await self.call(
+                "sendMessage",
+                text=text,
+                parse_mode=parse_mode,
+                reply_markup=_keyboard(buttons),
+                reply_parameters={"message_id": reply_to, "allow_sending_without_reply": True} if reply_to else None,
+                disable_notification=silent or None,
+            )
+        )
+
+    async def edit(
+        self,
+        message: SentMessage | int,
+        text: str,
+        *,
+        buttons: Buttons | None = None,
+        parse_mode: Literal["HTML", "MarkdownV2"] | None = None,
+    ) -> None:
+        """Change the text of a message of ours; without `buttons` it has none afterwards."""
+        await self.call(
+            "editMessageText",
+            message_id=_id(message),
+            text=text,
+            parse_mode=parse_mode,
+            reply_markup=_keyboard(buttons),
+        )
+
+    async def delete(self, message: SentMessage | int) -> None:
+        """Delete a message of ours."""
+        await self.call("deleteMessage", message_id=_id(message))
+
+    async def react(self, message: SentMessage | int, emoji: str | None) -> None:
+        """Put a reaction on a message of this thread; None takes it away."""
+        reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
+        await self.call("setMessageReaction", message_id=_id(message), reaction=reaction)
+
+    async def typing(self) -> None:
+        """Show that this follower is typing, for some five seconds or until it sends."""
+        await self.call("sendChatAction", action="typing")
+
+    async def call(self, method: str, **params: Any) -> Any:
+        """Make any Bot API call that the bus allows a follower, and return its result.
+
+        The chat and thread of this follower are filled in where they are missing; parameters that are None are left
+        out.
+        """
+        await self.wait_serving()
+        body = {name: value for name, value in params.items() if value is not None}
+        target = self.target
+        if target is not None and method not in _WITHOUT_CHAT:
+            body.setdefault("chat_id", target.chat_id)
+            if target.thread_id is not None and method.startswith(_INTO_THREAD):
+                body.setdefault("message_thread_id", target.thread_id)
+        ack = await self._member.ask(lambda fields: CallApi(**fields, method="call", args=(method, body)))
+        return ack.result
+
+    async def members(self) -> tuple[MemberInfo, ...]:
+        """All live followers."""
+        ack = await self._member.ask(lambda fields: MembersList(request_id=fields["request_id"], auth=fields["auth"]))
+        return _members(ack.result)[1]
+
+    async def watch_members(self) -> AsyncIterator[tuple[MemberInfo, ...]]:
+        """All live followers, now and whenever one comes or goes."""
+        revision: int | None = None
+        while True:
+
+            def build(fields: dict[str, Any], after: int | None = revision) -> MembersList:
+                wait = WATCH_WAIT_MS if after is not None else None
+                return MembersList(
+                    request_id=fields["request_id"], auth=fields["auth"], after_revision=after, wait_ms=wait
+                )
+
+            new, members = _members((await self._member.ask(build)).result)
+            if new != revision:
+                revision = new
+                yield members
+
+    async def tell(self, agent: str | int, text: str) -> SentMessage:
+        """Write into another agent's thread and have its owner work on it; `agent` is its thread's name or id.
+
+        Raises RequestRefused when not exactly one other live agent has that thread.
+        """
+        selector = AgentSelector(thread_id=agent) if isinstance(agent, int) else AgentSelector(thread_name=agent)
+        ack = await self._member.ask(lambda fields: ResolveAgentTarget(**fields, selector=selector))
+        target = Target(chat_id=ack.result["chatId"], thread_id=ack.result["threadId"])
+        sent = _sent(
+            await self.call(
+                "sendMessage",
+                chat_id=target.chat_id,
+                message_thread_id=target.thread_id,
+                text=text,
+                **{CROSS_TARGET: True},
+            )
+        )
+        message = AgentMessage(target=target, message_id=sent.message_id, text=text)
+        await self._member.ask(lambda fields: RouteAgentMessage(**fields, message=message))
+        return sent
+
+    async def _finish(self, update: Update) -> None:
+        await self._member.inbox.done(update.id)
+
+
+_WITHOUT_CHAT: Final = frozenset({"getMe", "answerCallbackQuery", "setMyCommands"})
+_INTO_THREAD: Final = ("send", "copyMessage", "editForumTopic", "closeForumTopic", "deleteForumTopic")
+
+
+def _id(message: SentMessage | int) -> int:
+    return message if isinstance(message, int) else message.message_id
+
+
+def _keyboard(buttons: Buttons | None) -> dict[str, Any] | None:
+    if buttons is None:
+        return None
+    rows = []
+    for row in buttons:
+        for label, data in row:
+            if not 1 <= len(data.encode()) <= 64:
+                raise ValueError(f"the data of button {label!r} has {len(data.encode())} bytes; Telegram takes 1 to 64")
+        rows.append([{"text": label, "callback_data": data} for label, data in row])
+    return {"inline_keyboard": rows}
+
+
+def _sent(result: Any) -> SentMessage:
+    try:
+        thread = result.get("message_thread_id")
+        return SentMessage(chat_id=result["chat"]["id"], message_id=result["message_id"], thread_id=thread, raw=result)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise RequestRefused(f"the answer is no message: {json.dumps(result)[:200]}") from error
+
+
+def _members(result: Any) -> tuple[int, tuple[MemberInfo, ...]]:
+    return result["revision"], tuple(
+        MemberInfo(
+            key=entry["key"],
+            name=entry.get("name"),
+            chat_id=entry.get("chat_id"),
+            thread_id=entry.get("thread_id"),
+            slot=entry.get("slot"),
+            connected_at_ms=entry["connected_at_ms"],
+            last_heartbeat_ms=entry["last_heartbeat_ms"],
+        )
+        for entry in result["members"]
+    )
+
+
+@asynccontextmanager
+async def join(
+    name: str | None = None,
+    *,
+    profile: str | None = None,
+    home: Path | None = None,
+    start_leader: bool = True,
+) -> AsyncIterator[Bus]:
+    """Join the bus as a follower; leave it when the block ends.
+
+    `name` names the thread (by default the leader picks one) and, as a key, the follower's files; without it the
+    working directory's name is the key. `profile` and `home` choose the bot: by default `$TELEGRAM_BUS_PROFILE` and
+    `$TELEGRAM_BUS_HOME`. Where no leader runs one is started, unless `start_leader` is false.
+
+    Raises SettingsError for a bad name or profile, StateError where the follower's files cannot be used.
+    """
+    place = homes.Home(home).profile(profile)
+    place.ensure()
+    with hold_seat(place, name if name is not None else Path.cwd().name) as seat:
+        async with open_inbox(place.inbox(seat.key)) as inbox, trio.open_nursery() as nursery:
+            member = Member(
+                profile=place,
+                seat=seat,
+                inbox=inbox,
+                identity=identity.ours(__version__),
+                thread_name=name,
+                start_leader=start_leader,
+            )
+            await nursery.start(member.run)
+            try:
+                yield Bus(member=member)
+            finally:
+                nursery.cancel_scope.cancel("the program left the bus")

@@ -1,0 +1,84 @@
+"""Names, slots and keys: how a follower's thread is called and found again."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+from hashlib import sha256
+from string import ascii_uppercase
+from typing import Final
+
+__all__ = ["NAME_LIMIT", "PALETTE", "clean_name", "free_key", "free_slot", "slug", "thread_name"]
+
+NAME_LIMIT: Final = 128
+"""Telegram cuts a topic's name silently after so many code points (bot-api T7)."""
+
+KEY_LIMIT: Final = 48
+"""Characters of a key: it names a directory and a socket, whose path is short."""
+
+PALETTE: Final[tuple[str, ...]] = tuple(
+    """
+    Acorn Alder Almond Amber Anchor Anvil Apple Apricot Aspen Aster Atlas Aurora Badger Bamboo Banjo Barley Basalt Basil
+    Bay Beacon Beaver Bell Birch Bison Bloom Bluebell Boulder Bramble Breeze Brick Bridge Brook Burrow Butter Cactus Canoe
+    Canyon Caraway Cedar Cello Chalk Cherry Chestnut Cinder Citrus Clay Cliff Cloud Clover Cobalt Comet Compass Copper
+    Coral Corner Cosmos Cotton Crane Creek Cricket Crocus Crystal Cypress Dahlia Daisy Dawn Delta Dew Dolphin Dove Drum
+    Dune Dusk Eagle Echo Elder Elm Ember Falcon Fern Fiddle Field Finch Fir Fjord Flax Flint Flute Fog Forest Forge Fox
+    Frost Galaxy Garnet Ginger Glacier Glade Gorge Granite Grove Gull Harbor Harp Hawk Hazel Heath Heather Hedge Heron
+    Hickory Hill Holly Honey Horizon Iris Iron Island Ivory Ivy Jade Jasmine Jasper Juniper Kelp Kestrel Kettle Kite Lagoon
+    Lake Lantern Larch Lark Laurel Lava Lavender Leaf Lemon Lichen Lilac Lily Linden Linen Lotus Lynx Magnet Mango Maple
+    Marble Marigold Marsh Meadow Melon Mesa Meteor Mica Mill Mint Mist Moon Moss Mulberry Nectar Nettle Nickel Nimbus Nova
+    Nutmeg Oak Oasis Ocean Olive Onyx Opal Orbit Orchid Osprey Otter Owl Paprika Parsley Peach Pearl Pebble Pepper Petal
+    Pine Plum Pond Poplar Poppy Prairie Prism Quarry Quartz Quill Quince Rain Raven Reef Ridge River Robin Rocket Rosemary
+    Rowan Ruby Saffron Sage Sail Sapphire Satin Seal Sequoia Shale Shell Sierra Silver Slate Snow Sorrel Sparrow Spruce
+    Star Stone Storm Summit Swift Tamarind Teal Thistle Thyme Tide Timber Topaz Tulip Tundra Valley Velvet Violet Walnut
+    Willow Wren Yarrow Zephyr Zinnia
+    """.split()
+)
+"""Names for threads whose follower brings none: short, easy to say, none of them a word of the trade."""
+
+
+def clean_name(name: str) -> str:
+    """A name as Telegram will keep it: white space collapsed, no control characters, at most 128 code points."""
+    printable = "".join(" " if unicodedata.category(c) in {"Cc", "Zl", "Zp"} else c for c in name)
+    return " ".join(printable.split())[:NAME_LIMIT].strip()
+
+
+def thread_name(wanted: str | None, key: str, taken: Collection[str]) -> str:
+    """A name for the thread of `key` that no name in `taken` equals, whatever the case.
+
+    The wanted one, numbered from 2 where it is taken; else one of the palette, chosen by the key.
+    """
+    used = {name.casefold() for name in taken}
+    base = clean_name(wanted or "")
+    if not base:
+        start = int.from_bytes(sha256(key.encode("utf-8", "surrogatepass")).digest()[:4], "big")
+        around = (PALETTE[(start + step) % len(PALETTE)] for step in range(len(PALETTE)))
+        base = next((name for name in around if name.casefold() not in used), PALETTE[start % len(PALETTE)])
+    number, name = 1, base
+    while name.casefold() in used:
+        number += 1
+        suffix = f" {number}"
+        name = base[: NAME_LIMIT - len(suffix)].rstrip() + suffix
+    return name
+
+
+def free_slot(wanted: str | None, taken: Collection[str]) -> str | None:
+    """The wanted letter if it is free, else the first free one of A-Z, else None: more than 26 work without."""
+    if wanted is not None and wanted not in taken:
+        return wanted
+    return next((letter for letter in ascii_uppercase if letter not in taken), None)
+
+
+def slug(name: str) -> str:
+    """A name as a key: lower-case ASCII letters, digits, single dashes; never empty, never a path."""
+    ascii_only = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    plain = re.sub(r"[^a-z0-9]+", "-", ascii_only.lower()).strip("-")[:KEY_LIMIT].rstrip("-")
+    if plain:
+        return plain
+    return "agent-" + sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def free_key(base: str, number: int) -> str:
+    """The `number`-th key for one name, from 1: `builder`, `builder-2`, `builder-3`, …"""
+    return base if number == 1 else f"{base}-{number}"

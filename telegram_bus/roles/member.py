@@ -1,0 +1,353 @@
+"""The role loop of a follower process: find a leader or start one, register, beat, and begin anew when it is gone."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Literal
+
+import trio
+from attrs import define, field, frozen
+
+from telegram_bus import home
+from telegram_bus.core import identity, receiving
+from telegram_bus.core.envelopes import (
+    Ack,
+    Disconnect,
+    Envelope,
+    Heartbeat,
+    ProtocolIdentity,
+    Register,
+    Registration,
+    Target,
+)
+from telegram_bus.core.errors import (
+    AnswerLost,
+    BusError,
+    CommitUnknown,
+    NoLeader,
+    NotSent,
+    RequestRefused,
+    StateError,
+)
+from telegram_bus.roles.seat import HeldSeat
+from telegram_bus.roles.starter import LeaderStopped, ensure_leader
+from telegram_bus.roles.watched import Watched
+from telegram_bus.store.inbox import Inbox, StoredDelivery
+from telegram_bus.wire.client import BusClient, open_client
+from telegram_bus.wire.endpoint import Endpoint, open_endpoint
+from telegram_bus.wire.server import Answer, Peer, serve_bus
+
+__all__ = ["Member", "MemberState", "Phase", "Session"]
+
+log = logging.getLogger(__name__)
+
+Phase = Literal["connecting", "serving", "no leader", "stopped", "refused", "left"]
+
+HEARTBEAT: Final = 1.0  # protocol section 10
+REGISTRATION_LIMIT: Final = 30.0  # protocol section 1: how long a follower waits for its registration
+SILENCE: Final = 8.0  # a leader that answers no heartbeat for so long is looked into (its lease is as long)
+FAREWELL: Final = 1.0  # for the last request of a follower that leaves
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 1.0
+REFUSED_PAUSE: Final = 5.0  # a refusal does not go away by asking often
+UNREAD_LIMIT: Final = 1_000  # updates that wait for the program; the leader keeps what comes beyond
+MAINTENANCE: Final = 1.0  # how often the endpoint's public path is looked after
+
+
+@frozen(kw_only=True)
+class MemberState:
+    """What a follower is doing about its leader; `reason` says why it is not served."""
+
+    phase: Phase
+    reason: str | None = None
+
+
+@frozen(kw_only=True, eq=False)
+class Session:
+    """One registration with one leader: what a request in its name needs."""
+
+    client: BusClient = field(repr=False)
+    instance_id: str
+    generation: str
+    secret: str = field(repr=False)
+    leader: ProtocolIdentity
+
+    @property
+    def remembers_calls(self) -> bool:
+        """Whether this leader knows each call by its id, also one that an earlier leader took."""
+        return identity.EXTENSIONS in self.leader.capabilities
+
+    def fields(self, request_id: str) -> dict[str, Any]:
+        """The fields that every fenced request shares."""
+        return {
+            "request_id": request_id,
+            "auth": self.secret,
+            "instance_id": self.instance_id,
+            "registration_generation": self.generation,
+            "sent_at_ms": _now_ms(),
+        }
+
+
+class _RegisterAgain(Exception):
+    """The leader does not know this registration (any more)."""
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@define(kw_only=True, eq=False)
+class Member:
+    """A follower process on the bus; `run` keeps it there, everything else may be used meanwhile."""
+
+    profile: home.Profile
+    seat: HeldSeat
+    inbox: Inbox
+    identity: ProtocolIdentity
+    thread_name: str | None = None
+    start_leader: bool = True
+    state: Watched[MemberState] = field(factory=lambda: Watched(MemberState(phase="connecting")))
+    target: Watched[Target | None] = field(factory=lambda: Watched(None))
+    session: Watched[Session | None] = field(factory=lambda: Watched(None))
+    unread: deque[StoredDelivery] = field(factory=deque)
+    arrived: Watched[int] = field(factory=lambda: Watched(0))
+    _slot: str | None = None
+    _receiving: receiving.Seat | None = None
+    _ids: itertools.count[int] = field(factory=lambda: itertools.count(1))
+    _leader_pid: int = 0
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Stay on the bus until cancelled; started once updates can arrive (not: once there is a leader).
+
+        Raises StateError where the follower's own files or endpoint cannot be used.
+        """
+        for delivery in await self.inbox.pending():
+            self._put(delivery)
+        with open_endpoint(self.profile.run_dir / f"{self.seat.key}.sock") as endpoint:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(partial(serve_bus, endpoint.listener, self._respond, is_known=self._is_leader))
+                endpoint.publish()
+                nursery.start_soon(_keep_published, endpoint)
+                task_status.started()
+                try:
+                    await self._stay_registered(str(endpoint.public))
+                finally:
+                    self.state.set(MemberState(phase="left"))
+
+    async def ask(self, build: Callable[[dict[str, Any]], Envelope]) -> Ack:
+        """Ask the leader, whoever that is by then, and return its ack.
+
+        `build` makes the envelope from the fields that all requests share. Waits while there is no leader.
+        A leader that remembers calls is asked again under the same id when an answer was lost, so that the call
+        is made once. Raises RequestRefused, and CommitUnknown where nobody can tell whether it was made.
+        """
+        request_id = self.next_id()
+        while True:
+            session = await self.session.wait_for(lambda session: session is not None)
+            assert session is not None
+            envelope = build(session.fields(request_id))
+            try:
+                ack = await session.client.request(envelope)
+            except NotSent:
+                await self._leave(session)
+                continue
+            except AnswerLost:
+                if not session.remembers_calls:
+                    raise
+                await self._leave(session)
+                continue
+            if ack.ok:
+                return ack
+            if ack.error is None and not await self._is_registered(session):
+                await self._leave(session)
+                continue
+            raise refusal(ack)
+
+    def next_id(self) -> str:
+        """A request id that this process has not used."""
+        return f"{self.seat.instance_id}:{next(self._ids)}"
+
+    async def _leave(self, session: Session) -> None:
+        """Wait until another session stands in this one's place."""
+        await self.session.wait_for(lambda current: current is not session)
+
+    async def _is_registered(self, session: Session) -> bool:
+        """Whether the leader still knows this registration: a refused request may mean that it does not."""
+        try:
+            return (await session.client.request(Heartbeat(**session.fields(self.next_id())))).ok
+        except (NotSent, AnswerLost):
+            return False
+
+    # -- the endpoint
+
+    def _is_leader(self, peer: Peer) -> bool:
+        return peer.pid != 0 and peer.pid == self._leader_pid
+
+    def _respond(self, envelope: Envelope, _peer: Peer) -> Answer:
+        match receiving.receive(envelope, self._receiving):
+            case receiving.Turned(ack=ack):
+                return ack
+            case receiving.Moved(target=target):
+                self.target.set(target)
+                return Ack(request_id=envelope.request_id, ok=True)
+            case receiving.Incoming() as incoming:
+                return partial(self._store, envelope.request_id, incoming)
+
+    async def _store(self, request_id: str, incoming: receiving.Incoming) -> Ack:
+        """Commit an update and only then acknowledge it."""
+        if len(self.unread) >= UNREAD_LIMIT:
+            return Ack(
+                request_id=request_id,
+                ok=False,
+                message=f"{UNREAD_LIMIT} updates wait for this program; deliver later",
+            )
+        stored = await self.inbox.append(
+            incoming.delivery.delivery_id, incoming.kind, incoming.delivery.source_update_id, incoming.body
+        )
+        if stored is not None:
+            self._put(stored)
+        return Ack(request_id=request_id, ok=True, result=receiving.receipt(incoming.delivery))
+
+    def _put(self, delivery: StoredDelivery) -> None:
+        self.unread.append(delivery)
+        self.arrived.set(self.arrived.value + 1)
+
+    # -- the leader
+
+    async def _stay_registered(self, public: str) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            began = trio.current_time()
+            try:
+                await self._join_leader(public)
+            except _RegisterAgain:
+                log.info("the leader forgot this registration; registering again")
+            except LeaderStopped as stopped:
+                self.state.set(MemberState(phase="stopped", reason=str(stopped)))
+            except RequestRefused as refused:
+                self.state.set(MemberState(phase="refused", reason=str(refused)))
+                log.warning("the leader refused this follower: %s", refused)
+                await trio.sleep(REFUSED_PAUSE * random.uniform(0.8, 1.2))
+                continue
+            except (NoLeader, NotSent, AnswerLost, StateError, trio.TooSlowError) as error:
+                self.state.set(MemberState(phase="no leader", reason=str(error) or "it does not answer"))
+            if trio.current_time() - began > LONGEST_PAUSE:
+                pause = FIRST_PAUSE
+            await trio.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _join_leader(self, public: str) -> None:
+        """Register with the leader of this moment and stay with it until the connection ends."""
+        record = await ensure_leader(self.profile, may_start=self.start_leader)
+        self._leader_pid = record.pid
+        secret = home.read_secret(self.profile.follower_secret)
+        async with open_client(lambda: record.endpoint) as client:
+            session = await self._register(client, public, secret)
+            self.session.set(session)
+            self.state.set(MemberState(phase="serving"))
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._beat, session, nursery.cancel_scope)
+                    await client.wait_lost()
+                    nursery.cancel_scope.cancel("the connection ended")
+            except* _RegisterAgain:
+                raise _RegisterAgain from None
+            finally:
+                self.session.set(None)
+                with trio.move_on_after(FAREWELL, shield=True):
+                    await self._say_goodbye(session)
+            raise NoLeader("the connection to the leader ended")
+
+    async def _register(self, client: BusClient, public: str, secret: str) -> Session:
+        generation = self.next_id()
+        # From here on: the leader may deliver before its answer has reached us.
+        self._receiving = receiving.Seat(
+            key=self.seat.key, instance_id=self.seat.instance_id, generation=generation, secret=secret
+        )
+        request = Register(
+            request_id=generation,
+            auth=secret,
+            registration=Registration(
+                instance_id=self.seat.instance_id,
+                connected_at_ms=_now_ms(),
+                profile_key=self.seat.key,
+                thread_name=self.thread_name,
+                slot=self._slot,
+                cwd=os.getcwd(),  # noqa: PTH109  # as the wire has it
+                pid=self.seat.pid,
+                target=self.target.value,
+                bus_socket_path=public,
+                registration_generation=generation,
+                protocol=self.identity,
+                process_birth_id=self.seat.birth_id,
+            ),
+        )
+        with trio.fail_after(REGISTRATION_LIMIT):
+            ack = await client.request(request)
+        if not ack.ok:
+            raise refusal(ack)
+        verdict = identity.compatible(self.identity, ack.protocol)
+        if ack.protocol is None or not verdict.compatible:
+            raise RequestRefused(f"the leader speaks another protocol ({verdict.reason}); update the older side")
+        self._take_place(ack.result)
+        return Session(
+            client=client,
+            instance_id=self.seat.instance_id,
+            generation=generation,
+            secret=secret,
+            leader=ack.protocol,
+        )
+
+    def _take_place(self, result: object) -> None:
+        """Remember the thread and slot that the leader gave, for it and for its successors."""
+        if not isinstance(result, dict):
+            self.target.set(None)
+            return
+        slot, chat, thread = result.get("slot"), result.get("chatId"), result.get("threadId")
+        self._slot = slot if isinstance(slot, str) else None
+        self.target.set(Target(chat_id=chat, thread_id=thread) if isinstance(chat, int) else None)
+
+    async def _beat(self, session: Session, scope: trio.CancelScope) -> None:
+        """Say once a second that this follower lives, one beat in flight."""
+        while True:
+            with trio.move_on_after(SILENCE) as waiting:
+                ack = await session.client.request(Heartbeat(**session.fields(self.next_id())))
+                if not ack.ok:
+                    raise _RegisterAgain
+            if waiting.cancelled_caught:
+                log.warning("the leader has not answered for %.0f s; looking for it again", SILENCE)
+                scope.cancel("the leader is silent")
+                return
+            await trio.sleep(HEARTBEAT)
+
+    async def _say_goodbye(self, session: Session) -> None:
+        """Tell a leader that still listens that this registration ends."""
+        if session.client.connected:
+            try:
+                await session.client.request(Disconnect(**session.fields(self.next_id())))
+            except BusError:
+                log.debug("the leader went before this follower could say goodbye")
+
+
+async def _keep_published(endpoint: Endpoint) -> None:
+    """Publish the endpoint again when something removed its public path."""
+    while True:
+        await trio.sleep(MAINTENANCE)
+        if endpoint.ensure_published():
+            log.warning("%s had been removed; published it again", endpoint.public)
+
+
+def refusal(ack: Ack) -> RequestRefused | CommitUnknown:
+    """The exception for an ack that is not ok."""
+    text = ack.message or "the leader refused and gave no reason"
+    if ack.error is not None and ack.error.code == "commit-unknown":
+        return CommitUnknown(text)
+    code, method = (ack.error.code, ack.error.method) if ack.error is not None else (None, None)
+    return RequestRefused(text, code=code, method=method)

@@ -1,0 +1,95 @@
+"""Who gets an update."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+from telegram_bus.core.routing import Deliver, Drop, Lobby, Route, Rules, command_of, route
+from telegram_bus.core.updates import UpdateInfo
+
+CHAT, OWNER, STRANGER, BOT = -1001234, 11, 66, 99
+
+
+@frozen
+class Known:
+    """Two threads and a message that followers own."""
+
+    def of_thread(self, chat_id: int, thread_id: int) -> str | None:
+        return {(CHAT, 42): "builder", (CHAT, 43): "tester"}.get((chat_id, thread_id))
+
+    def of_message(self, chat_id: int, message_id: int) -> str | None:
+        return {(CHAT, 900): "tester"}.get((chat_id, message_id))
+
+
+RULES = Rules(chat_id=CHAT, allowed=frozenset({OWNER}), bot_id=BOT, username="our_bot")
+
+
+def routed(**fields: Any) -> Route:
+    base: dict[str, Any] = {
+        "update_id": 1,
+        "kind": "message",
+        "chat_id": CHAT,
+        "sender_id": OWNER,
+        "text": "hi",
+    }
+    return route(UpdateInfo(**{**base, **fields}), RULES, Known())
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"thread_id": 42}, Deliver(key="builder")),
+        ({"thread_id": 42, "kind": "edited_message"}, Deliver(key="builder")),
+        ({"thread_id": 42, "text": "/status"}, Deliver(key="builder")),
+        ({"thread_id": 42, "reply_to": 900}, Deliver(key="builder")),
+        ({"reply_to": 900}, Deliver(key="tester")),
+        ({"reply_to": 900, "text": "/status"}, Deliver(key="tester")),
+        ({"kind": "callback_query", "message_id": 900}, Deliver(key="tester")),
+        ({"kind": "callback_query", "message_id": 900, "thread_id": 42}, Deliver(key="tester")),
+        ({"kind": "callback_query", "message_id": 5, "thread_id": 42}, Deliver(key="builder")),
+        ({"kind": "message_reaction", "message_id": 900}, Deliver(key="tester")),
+        ({"thread_id": 77}, Lobby(topic="unowned thread")),
+        ({"text": "/status"}, Lobby(topic="status")),
+        ({"text": "/STATUS@Our_Bot now"}, Lobby(topic="status")),
+        ({"text": "/start"}, Lobby(topic="help")),
+        ({}, Lobby(topic="who")),
+        ({"kind": "callback_query", "message_id": 5}, Lobby(topic="unowned button")),
+        ({"chat_id": OWNER, "chat_is_private": True}, Lobby(topic="other chat")),
+        ({"text": "/status@other_bot"}, Drop(reason="nobody's message")),
+        ({"kind": "message_reaction", "message_id": 5}, Drop(reason="nobody's message")),
+        ({"kind": "edited_message", "text": "/status"}, Drop(reason="edit of nobody's message")),
+        ({"thread_id": 42, "service": True}, Drop(reason="service")),
+        ({"chat_id": -5}, Drop(reason="nobody's message")),
+        ({"kind": "my_chat_member"}, Drop(reason="unknown kind")),
+        ({"sender_id": BOT, "thread_id": 42}, Drop(reason="own")),
+    ],
+    ids=str,
+)
+def test_route(fields: dict[str, Any], expected: Route) -> None:
+    assert routed(**fields) == expected
+
+
+@pytest.mark.parametrize("kind", ["message", "edited_message", "callback_query", "message_reaction", "my_chat_member"])
+@pytest.mark.parametrize("sender", [STRANGER, None])
+def test_a_stranger_gets_nothing_wherever_it_writes(kind: str, sender: int | None) -> None:
+    for place in ({"thread_id": 42}, {"reply_to": 900}, {"message_id": 900}, {}):
+        assert routed(kind=kind, sender_id=sender, **place) == Drop(reason="stranger")
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/a", "a"),
+        ("/A@our_bot x", "a"),
+        ("/a@other", None),
+        ("a", None),
+        ("/", None),
+        ("/ a", "a"),
+        ("", None),
+    ],
+)
+def test_command_of(text: str, command: str | None) -> None:
+    assert command_of(text, "our_bot") == command
