@@ -1,0 +1,105 @@
+"""A follower's inbox: what it has acknowledged and not yet worked off, and what it must recognise again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Final
+
+import trio
+from attrs import define, field, frozen
+
+from telegram_bus.store.commits import Commits, open_commits
+from telegram_bus.store.database import open_database
+from telegram_bus.store.schema import INBOX
+
+__all__ = ["Inbox", "Received", "open_inbox"]
+
+KEPT_MS: Final = 48 * 3600 * 1000
+"""How long the id of a finished delivery is remembered; the leader gives up repeating it long before."""
+
+
+@frozen(kw_only=True)
+class Received:
+    """A delivery that waits for its handler; `body` is the JSON of the Telegram object it carries."""
+
+    delivery_id: str
+    kind: str
+    source_update_id: int
+    body: bytes = field(repr=False)
+    received_ms: int
+
+
+@define(eq=False)
+class Inbox:
+    """Deliveries in order of arrival; each method is committed, with fsync, when it returns.
+
+    They raise StateError when the disk fails. A caller that is cancelled stops waiting, the commit happens.
+    """
+
+    notice: str | None
+    _commits: Commits
+    _clock: Callable[[], float]
+
+    async def append(self, delivery_id: str, kind: str, source_update_id: int, body: bytes) -> bool:
+        """Keep a delivery until it is done; False where it was received before, done or not."""
+        values = (delivery_id, kind, source_update_id, body, self._now_ms())
+        return await self._commits.run(lambda db: _append(db, values))
+
+    async def done(self, delivery_id: str) -> None:
+        """The handler has finished: the body is deleted, the id is remembered for 48 h."""
+        now_ms = self._now_ms()
+        await self._commits.run(lambda db: _done(db, delivery_id, now_ms))
+
+    async def pending(self) -> list[Received]:
+        """What was received and is not done, in order of arrival."""
+        return await self._commits.run(_pending)
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+
+@asynccontextmanager
+async def open_inbox(path: Path, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Inbox]:
+    """Open the inbox as the holder of its lock; `clock` gives seconds of the wall clock.
+
+    `Inbox.notice` says, for people, when a damaged inbox was set aside. Raises StateError like `open_store`.
+    """
+    opened = await trio.to_thread.run_sync(open_database, path, INBOX)
+    async with open_commits(opened.connection, _no_guard, str(path)) as commits:
+        yield Inbox(opened.notice, commits, clock)
+
+
+def _append(db: Connection, values: tuple[str, str, int, bytes, int]) -> bool:
+    row = db.execute(
+        "INSERT INTO deliveries (delivery_id, kind, source_update_id, body, received_ms) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
+        values,
+    )
+    return row.rowcount > 0
+
+
+def _done(db: Connection, delivery_id: str, now_ms: int) -> None:
+    db.execute(
+        "UPDATE deliveries SET done_ms = ?, body = NULL WHERE delivery_id = ? AND done_ms IS NULL",
+        (now_ms, delivery_id),
+    )
+    db.execute("DELETE FROM deliveries WHERE done_ms < ?", (now_ms - KEPT_MS,))
+
+
+def _pending(db: Connection) -> list[Received]:
+    rows = db.execute(
+        "SELECT delivery_id, kind, source_update_id, body, received_ms FROM deliveries "
+        "WHERE done_ms IS NULL ORDER BY seq"
+    )
+    return [
+        Received(delivery_id=delivery, kind=kind, source_update_id=source, body=body, received_ms=ms)
+        for delivery, kind, source, body, ms in rows
+    ]
+
+
+def _no_guard(_db: Connection) -> None:
+    """Nobody else has the inbox: its lock is the proof."""

@@ -1,0 +1,164 @@
+"""The leader's store: what must survive it, committed before anybody is told so."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from telegram_bus.store import journal
+from telegram_bus.store.commits import Commits, open_commits
+from telegram_bus.store.database import open_database
+from telegram_bus.store.schema import JOURNAL
+from telegram_bus.store.values import Binding, Claim, Counts, NewUpdate, Outcome, StoredUpdate
+
+__all__ = ["Store", "open_store"]
+
+REMEMBERED_OWNERS: Final = 16_384
+"""Owners of the newest messages are known without asking the database (about 2 MB)."""
+
+
+@define(eq=False)
+class Store:
+    """The journal of one term: every method is committed, with fsync, when it returns.
+
+    All of them raise LeadershipLost once a later epoch has begun, StateError when the disk fails. A caller that is
+    cancelled stops waiting, but what it asked for is committed. Times are milliseconds of the wall clock.
+    """
+
+    epoch: int
+    store_id: str
+    notice: str | None
+    _commits: Commits
+    _owners: OrderedDict[tuple[int, int], str] = field(factory=OrderedDict, init=False)
+
+    async def admit_batch(self, updates: Sequence[NewUpdate], next_offset: int, now_ms: int) -> list[StoredUpdate]:
+        """Keep the updates that were not seen in the last 48 h and, with them, the offset of the next poll.
+
+        Returns the new ones only, in their order.
+        """
+        return await self._commits.run(lambda db: journal.admit_batch(db, updates, next_offset, now_ms))
+
+    async def offset(self) -> int:
+        """The offset of the next poll; 0 at the very beginning."""
+        return await self._commits.run(journal.offset)
+
+    async def assign(self, seq: int, owner_key: str | None) -> bool:
+        """Give a waiting update to an owner; False where it does not wait any more."""
+        return await self._commits.run(lambda db: journal.assign(db, seq, owner_key))
+
+    async def pending(self, owner_key: str | None, limit: int) -> list[StoredUpdate]:
+        """The owner's waiting updates (None: those that have no owner), the oldest first."""
+        return await self._commits.run(lambda db: journal.pending(db, owner_key, limit))
+
+    async def pending_owners(self) -> list[str | None]:
+        """Whose updates wait, the longest wait first; None stands for those that have no owner."""
+        return await self._commits.run(journal.pending_owners)
+
+    async def settle(self, seq: int, outcome: Outcome, now_ms: int) -> bool:
+        """End an update; False where it had ended before, and then its first outcome stays."""
+        return await self._commits.run(lambda db: journal.settle(db, seq, outcome, now_ms))
+
+    async def note_attempt(self, seq: int) -> int:
+        """Count one more attempt to deliver a waiting update; returns how many there were."""
+        return await self._commits.run(lambda db: journal.note_attempt(db, seq))
+
+    async def bindings(self) -> list[Binding]:
+        """Every follower that has a thread, or was about to get one."""
+        return await self._commits.run(journal.bindings)
+
+    async def intend_thread(self, key: str, chat_id: int, name: str, now_ms: int) -> None:
+        """Call it before createForumTopic, so that a topic whose creation was cut off can be looked for."""
+        await self._commits.run(lambda db: journal.intend_thread(db, key, chat_id, name, now_ms))
+
+    async def bind_thread(self, key: str, chat_id: int, thread_id: int, name: str, now_ms: int) -> None:
+        """The thread belongs to the key from now on, and to nobody else."""
+        await self._commits.run(lambda db: journal.bind_thread(db, key, (chat_id, thread_id), name, now_ms))
+
+    async def unbind(self, key: str) -> bool:
+        """Forget the key's thread; False where it had none."""
+        return await self._commits.run(lambda db: journal.unbind(db, key))
+
+    async def rename_binding(self, key: str, name: str) -> bool:
+        """The key's thread has another name; False where the key has no thread."""
+        return await self._commits.run(lambda db: journal.rename_binding(db, key, name))
+
+    async def record_messages(self, key: str, messages: Sequence[tuple[int, int, int | None]], now_ms: int) -> None:
+        """Note that the follower sent the messages, each given as (chat, message, thread)."""
+        await self._commits.run(lambda db: journal.record_messages(db, key, messages, now_ms))
+        for chat_id, message_id, _ in messages:
+            self._remember(chat_id, message_id, key)
+
+    async def owner_of(self, chat_id: int, message_id: int) -> str | None:
+        """Who sent the message, or None. No checkpoint where `owner_nowait` knows it."""
+        known = self.owner_nowait(chat_id, message_id)
+        if known is None:
+            known = await self._commits.run(lambda db: journal.owner_of(db, chat_id, message_id))
+            if known is not None:
+                self._remember(chat_id, message_id, known)
+        return known
+
+    def owner_nowait(self, chat_id: int, message_id: int) -> str | None:
+        """Who sent the message, if it is among those that memory holds."""
+        return self._owners.get((chat_id, message_id))
+
+    async def claim_call(self, key: str, request_id: str, digest: str, now_ms: int) -> Claim:
+        """Claim a call that must not be repeated before it is sent; only `New` permits to send it.
+
+        `Unknown`: it was claimed before and has no answer, so it may have been carried out (a call of this very
+        term that is still under way looks the same: the ledger knows those). `digest` tells calls apart.
+        """
+        call = (key, request_id)
+        return await self._commits.run(lambda db: journal.claim_call(db, call, digest, self.epoch, now_ms))
+
+    async def settle_call(self, key: str, request_id: str, answer: bytes, now_ms: int) -> None:
+        """Store what a repetition of the call is answered with (opaque here), be it a result or a refusal.
+
+        Raises StateError where the call was not claimed.
+        """
+        await self._commits.run(lambda db: journal.settle_call(db, (key, request_id), answer, now_ms))
+
+    async def withdraw_call(self, key: str, request_id: str) -> bool:
+        """Take back the claim of a call that was surely not sent; False where there is none, or an answer."""
+        return await self._commits.run(lambda db: journal.withdraw_call(db, (key, request_id)))
+
+    async def purge(self, now_ms: int) -> int:
+        """Delete settled updates a day old, ids of 48 h, message owners of 90 days; returns how many rows went."""
+        return await self._commits.run(lambda db: journal.purge(db, now_ms))
+
+    async def counts(self) -> Counts:
+        """How much there is of everything, for the status."""
+        return await self._commits.run(journal.counts)
+
+    def _remember(self, chat_id: int, message_id: int, key: str) -> None:
+        self._owners[chat_id, message_id] = key
+        self._owners.move_to_end((chat_id, message_id))
+        if len(self._owners) > REMEMBERED_OWNERS:
+            self._owners.popitem(last=False)
+
+
+@asynccontextmanager
+async def open_store(path: Path, *, holder: str, after_epoch: int = 0) -> AsyncIterator[Store]:
+    """Open the journal as the holder of the leader's lock (nobody else may), and begin the next epoch.
+
+    `holder` is who leads, for people; the new epoch is also above `after_epoch` (that of leader.json, so that it
+    grows even after a damaged journal was replaced). When the context ends, what was asked for is committed and
+    no thread is at work. `Store.notice` says, for people, when a damaged journal was set aside.
+
+    Raises StateError for a file that is foreign, of a newer version or cannot be opened.
+    """
+    opened = await trio.to_thread.run_sync(open_database, path, JOURNAL)
+    try:
+        start = partial(journal.start_term, opened.connection, holder, after_epoch)
+        store_id, epoch = await trio.to_thread.run_sync(start)
+    except BaseException:
+        opened.connection.close()
+        raise
+    async with open_commits(opened.connection, partial(journal.check_term, epoch), str(path)) as commits:
+        yield Store(epoch, store_id, opened.notice, commits)

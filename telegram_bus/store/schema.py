@@ -1,0 +1,88 @@
+"""The tables of both databases; a new version is a new entry at the end, an old entry never changes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from telegram_bus.store.database import Schema
+
+__all__ = ["INBOX", "JOURNAL"]
+
+JOURNAL: Final = Schema(
+    application_id=0x74626A31,  # "tbj1"
+    steps=(
+        """
+        CREATE TABLE term (
+            one INTEGER PRIMARY KEY CHECK (one = 1),
+            store_id TEXT NOT NULL,
+            epoch INTEGER NOT NULL,
+            holder TEXT NOT NULL,
+            poll_offset INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE updates (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            update_id INTEGER NOT NULL,
+            kind TEXT NOT NULL,
+            body BLOB NOT NULL,
+            owner_key TEXT,
+            chat_id INTEGER,
+            thread_id INTEGER,
+            admitted_ms INTEGER NOT NULL,
+            attempts INTEGER NOT NULL DEFAULT 0,
+            outcome TEXT,
+            settled_ms INTEGER
+        ) STRICT;
+        CREATE INDEX updates_waiting ON updates (owner_key, seq) WHERE outcome IS NULL;
+        CREATE INDEX updates_settled ON updates (settled_ms) WHERE settled_ms IS NOT NULL;
+        CREATE TABLE seen (update_id INTEGER PRIMARY KEY, seen_ms INTEGER NOT NULL) STRICT;
+        CREATE INDEX seen_age ON seen (seen_ms);
+        CREATE TABLE bindings (
+            key TEXT PRIMARY KEY,
+            chat_id INTEGER NOT NULL,
+            thread_id INTEGER,
+            name TEXT NOT NULL,
+            since_ms INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        CREATE UNIQUE INDEX bindings_thread ON bindings (chat_id, thread_id) WHERE thread_id IS NOT NULL;
+        CREATE TABLE messages (
+            chat_id INTEGER NOT NULL,
+            message_id INTEGER NOT NULL,
+            thread_id INTEGER,
+            key TEXT NOT NULL,
+            sent_ms INTEGER NOT NULL,
+            PRIMARY KEY (chat_id, message_id)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX messages_age ON messages (sent_ms);
+        CREATE TABLE calls (
+            key TEXT NOT NULL,
+            request_id TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            epoch INTEGER NOT NULL,
+            claimed_ms INTEGER NOT NULL,
+            answer BLOB,
+            settled_ms INTEGER,
+            PRIMARY KEY (key, request_id)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX calls_age ON calls (claimed_ms);
+        """,
+    ),
+)
+
+INBOX: Final = Schema(
+    application_id=0x74626931,  # "tbi1"
+    steps=(
+        """
+        CREATE TABLE deliveries (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            delivery_id TEXT NOT NULL UNIQUE,
+            kind TEXT NOT NULL,
+            source_update_id INTEGER NOT NULL,
+            body BLOB,
+            received_ms INTEGER NOT NULL,
+            done_ms INTEGER
+        ) STRICT;
+        CREATE INDEX deliveries_waiting ON deliveries (seq) WHERE done_ms IS NULL;
+        CREATE INDEX deliveries_done ON deliveries (done_ms) WHERE done_ms IS NOT NULL;
+        """,
+    ),
+)
