@@ -18,6 +18,7 @@ __all__ = [
     "atomic_write",
     "ensure_private_directory",
     "mint_secret",
+    "read_private",
     "read_secret",
     "user_locks_dir",
 ]
@@ -195,9 +196,7 @@ def ensure_private_directory(path: Path) -> None:
     except OSError as error:
         raise StateError(f"cannot make the directory {path}: {error.strerror}") from error
     if not stat.S_ISDIR(found.st_mode):
-        raise StateError(
-            f"{path} is a symbolic link: remove it, or put the real directory into ${HOME_VARIABLE}"
-        )
+        raise StateError(f"{path} is a symbolic link: remove it, or put the real directory into ${HOME_VARIABLE}")
     if found.st_uid != os.geteuid():
         raise StateError(f"{path} belongs to user {found.st_uid}, not to us: choose another ${HOME_VARIABLE}")
     if found.st_mode & stat.S_IWOTH:
@@ -241,26 +240,33 @@ def read_secret(path: Path) -> str:
 
     Raises SettingsError where it is missing, empty, no text, or others may read it.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        raise SettingsError(f"cannot read the secret in {path}: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise SettingsError(f"{path} is no file: a secret lies in a file of its own")
-        if found.st_mode & OTHERS:
-            raise SettingsError(f"others may read the secret in {path}: chmod 600 {path}")
-        if found.st_uid not in {os.geteuid(), 0}:
-            raise SettingsError(f"{path} belongs to user {found.st_uid}, not to us: name another file")
-        data = file.read(SECRET_MAX + 1)
+    data = read_private(path, SECRET_MAX)
     try:
         secret = data.decode().strip()
     except UnicodeDecodeError as error:
         raise SettingsError(f"the secret in {path} is not text: put one line of text there") from error
-    if not secret or len(data) > SECRET_MAX or not secret.isprintable():
+    if not secret or not secret.isprintable():
         raise SettingsError(f"there is no secret in {path}: put one line of text there")
     return secret
+
+
+def read_private(path: Path, limit: int) -> bytes:
+    """The bytes of a file that only its owner may read; raises SettingsError for any other."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a fifo must not hold us up
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise SettingsError(f"{path} is no file: what is secret lies in a file of its own")
+        if found.st_uid not in {os.geteuid(), 0}:
+            raise SettingsError(f"{path} belongs to user {found.st_uid}, not to us: name another file")
+        if found.st_mode & OTHERS:
+            raise SettingsError(f"others may read {path}, which is secret: chmod 600 {path}")
+        if found.st_size > limit:
+            raise SettingsError(f"{path} has more than {limit} bytes: is it the right file?")
+        return file.read(limit)
 
 
 def _write_temporary(path: Path, data: bytes, mode: int) -> Path:

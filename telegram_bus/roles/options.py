@@ -1,0 +1,328 @@
+"""The one table of settings: names, options, variables, keys in config.toml, and what a valid value is."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from telegram_bus.core.errors import SettingsError
+from telegram_bus.home import DEFAULT_PROFILE, HOME_VARIABLE, PROFILE_VARIABLE
+
+__all__ = ["DEFAULT_LINGER", "OPTIONS", "Option", "Token", "option"]
+
+DEFAULT_API_ROOT: Final = "https://api.telegram.org"
+DEFAULT_LINGER: Final = 900.0
+"""Seconds that a detached leader waits for followers to come back, once nothing is left to do."""
+
+PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")  # what httpx takes
+
+
+@frozen(repr=False)
+class Token:
+    """A bot's token, whose text shows nowhere by accident: ask for it with `reveal`."""
+
+    _value: str
+
+    @classmethod
+    def parse(cls, text: object) -> Token:
+        """Raises ValueError (without the text) where `text` does not look like a token."""
+        if isinstance(text, str) and re.fullmatch(r"[0-9]{1,19}:[A-Za-z0-9_-]+", text.strip()):
+            return cls(text.strip())
+        raise ValueError("is no bot token: a token looks like 123456789:AAE… (digits, a colon, letters)")
+
+    @property
+    def bot_id(self) -> int:
+        """The bot's user id, which is the part before the colon."""
+        return int(self._value.partition(":")[0])
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"<token of bot {self.bot_id}>"
+
+
+@frozen(kw_only=True)
+class Option:
+    """One setting: where it may be given, and how its text becomes a value.
+
+    `flag`, `variable` and `key` are None where it cannot be given there. `parse` takes what the option, the
+    variable or the file holds and raises ValueError(what is wrong and what would be right).
+    """
+
+    name: str
+    help: str
+    parse: Callable[[object], object]
+    flag: str | None = None
+    variable: str | None = None
+    key: str | None = None
+    default: object = None
+    default_text: str = ""
+    metavar: str | None = None
+    several: bool = False
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the option takes no value."""
+        return self.flag is not None and self.metavar is None
+
+    def ways(self) -> str:
+        """The ways to give it, for error texts: "--chat, $TELEGRAM_BUS_CHAT or chat in config.toml"."""
+        ways = [self.flag, f"${self.variable}" if self.variable else None]
+        named = [way for way in (*ways, f"{self.key} in config.toml" if self.key else None) if way]
+        return " or ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str) and value.strip() and value.isprintable():
+        return value.strip()
+    raise ValueError("is no text")
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,19}", value.strip()):
+        return int(value)
+    raise ValueError("is no number")
+
+
+def _chat(value: object) -> int:
+    try:
+        chat = _integer(value)
+    except ValueError:
+        chat = 0
+    if chat == 0:
+        raise ValueError(
+            "must be a number: your user id (@userinfobot tells you), or the id of a group, which is negative"
+        )
+    return chat
+
+
+def _users(value: object) -> tuple[int, ...]:
+    parts = list(value) if isinstance(value, (list, tuple)) else [value]
+    words: list[object] = []
+    for part in parts:
+        words.extend(part.replace(",", " ").split() if isinstance(part, str) else [part])
+    try:
+        users = tuple(dict.fromkeys(_integer(word) for word in words))
+    except ValueError:
+        users = ()
+    if not users or min(users) <= 0:
+        raise ValueError("must be user ids: positive numbers, several of them separated by blanks or commas")
+    return users
+
+
+def _path(value: object) -> Path:
+    if isinstance(value, Path):
+        return value.expanduser().absolute()
+    return Path(_text(value)).expanduser().absolute()  # a successor works in "/"
+
+
+def _api_root(value: object) -> str:
+    root = _text(value).rstrip("/")
+    if not _is_address(root, ("http", "https")):
+        raise ValueError(f"must be an address such as {DEFAULT_API_ROOT} or http://127.0.0.1:8081")
+    return root
+
+
+def _proxy(value: object) -> str:
+    proxy = _text(value)
+    if not _is_address(proxy, PROXY_SCHEMES):
+        raise ValueError("must be an address such as http://127.0.0.1:3128 or socks5://127.0.0.1:1080")
+    return proxy
+
+
+def _is_address(text: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(text)
+        port_is_valid = parts.port is None or parts.port > 0  # raises ValueError for what is no port
+    except ValueError:
+        return False
+    named = parts.scheme in schemes and bool(parts.hostname)
+    return named and port_is_valid and not parts.query and not parts.fragment
+
+
+def _linger(value: object) -> float | None:
+    if isinstance(value, str) and value.strip() == "never":
+        return None
+    seconds = -1.0
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        with suppress(ValueError):
+            seconds = float(value)
+    if not 0 <= seconds <= 10**9:  # so NaN is refused, and 30 years are enough
+        raise ValueError('must be a number of seconds, or "never"')
+    return seconds
+
+
+def _switch(value: object) -> bool:
+    word = str(value).strip().lower()
+    if word in {"1", "true", "yes", "on"}:
+        return True
+    if word in {"0", "false", "no", "off"}:
+        return False
+    raise ValueError("must be yes or no")
+
+
+OPTIONS: Final[tuple[Option, ...]] = (
+    Option(
+        name="token",
+        variable="TELEGRAM_BOT_TOKEN",
+        key="token",
+        help="the bot's token, as @BotFather gave it (never an option: others can read a command line)",
+        parse=Token.parse,
+    ),
+    Option(
+        name="token_file",
+        flag="--token-file",
+        variable="TELEGRAM_BUS_TOKEN_FILE",
+        key="token_file",
+        metavar="FILE",
+        help="read the bot's token from this file",
+        parse=_path,
+    ),
+    Option(
+        name="token_command",
+        flag="--token-command",
+        variable="TELEGRAM_BUS_TOKEN_COMMAND",
+        key="token_command",
+        metavar="COMMAND",
+        help='run this command, which prints the bot\'s token ("pass show my-bot")',
+        parse=_text,
+    ),
+    Option(
+        name="store_token",
+        flag="--no-store-token",
+        variable="TELEGRAM_BUS_STORE_TOKEN",
+        default=True,
+        default_text="stored",
+        help="keep the token out of config.toml; no follower can start a successor then",
+        parse=_switch,
+    ),
+    Option(
+        name="other_bot",
+        flag="--other-bot",
+        default=False,
+        default_text="refused",
+        help="let the profile serve another bot than before",
+        parse=_switch,
+    ),
+    Option(
+        name="api_root",
+        flag="--api-root",
+        variable="TELEGRAM_BUS_API_ROOT",
+        key="api_root",
+        default=DEFAULT_API_ROOT,
+        default_text=DEFAULT_API_ROOT,
+        metavar="URL",
+        help="the Bot API server: Telegram's, one of your own, or the sandbox",
+        parse=_api_root,
+    ),
+    Option(
+        name="chat",
+        flag="--chat",
+        variable="TELEGRAM_BUS_CHAT",
+        key="chat",
+        default_text="required",
+        metavar="ID",
+        help="where the threads are: your user id (a private chat in Threaded Mode), or a forum group's id",
+        parse=_chat,
+    ),
+    Option(
+        name="allow",
+        flag="--allow",
+        variable="TELEGRAM_BUS_ALLOW",
+        key="allow",
+        default_text="the person whose chat it is; required for a group",
+        metavar="USER_ID",
+        help="who may talk to the agents, several ids or several times; the first one is the owner",
+        parse=_users,
+        several=True,
+    ),
+    Option(
+        name="profile",
+        flag="--profile",
+        variable=PROFILE_VARIABLE,
+        default=DEFAULT_PROFILE,
+        default_text=DEFAULT_PROFILE,
+        metavar="NAME",
+        help="which bot of this user; each profile has a bot, a leader and followers of its own",
+        parse=_text,
+    ),
+    Option(
+        name="home",
+        variable=HOME_VARIABLE,
+        default_text="the user's state directory",
+        help="the directory of all profiles",
+        parse=_path,
+    ),
+    Option(
+        name="socket",
+        flag="--socket",
+        variable="TELEGRAM_BUS_SOCKET",
+        key="socket",
+        default_text="run/leader.sock in the profile",
+        metavar="PATH",
+        help="where the leader listens; its directory must be private (mode 0700)",
+        parse=_path,
+    ),
+    Option(
+        name="secret_file",
+        flag="--secret-file",
+        variable="TELEGRAM_BUS_SECRET_FILE",
+        key="secret_file",
+        default_text="follower.secret in the profile, made by the first leader",
+        metavar="FILE",
+        help="the secret that followers have to know (mode 0600)",
+        parse=_path,
+    ),
+    Option(
+        name="proxy",
+        flag="--proxy",
+        variable="TELEGRAM_BUS_PROXY",
+        key="proxy",
+        default_text="none",
+        metavar="URL",
+        help="the proxy for the way to Telegram: http, https, socks5 or socks5h",
+        parse=_proxy,
+    ),
+    Option(
+        name="linger",
+        flag="--linger",
+        variable="TELEGRAM_BUS_LINGER",
+        key="linger",
+        default=DEFAULT_LINGER,
+        default_text="900",
+        metavar="SECONDS",
+        help='how long a detached leader waits for followers once the last one left, or "never" to end',
+        parse=_linger,
+    ),
+    Option(
+        name="interpreter",
+        flag="--interpreter",
+        variable="TELEGRAM_BUS_INTERPRETER",
+        key="interpreter",
+        default=sys.executable,
+        default_text="the one that runs the leader",
+        metavar="PYTHON",
+        help="the Python that starts a successor of this leader",
+        parse=_path,
+    ),
+)
+
+_BY_NAME: Final = {one.name: one for one in OPTIONS}
+
+
+def option(name: str) -> Option:
+    """The row of that name; raises SettingsError for a name that is none."""
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        raise SettingsError(f"there is no setting named {name!r}") from None
