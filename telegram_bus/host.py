@@ -26,6 +26,7 @@ __all__ = [
     "ProcessHandle",
     "ProcessState",
     "boot_id",
+    "file_system",
     "open_process",
     "peer_credentials",
     "pid_namespace",
@@ -72,6 +73,8 @@ class Host(Protocol):
 
     def pid_namespace(self) -> int: ...
 
+    def file_system(self, descriptor: int) -> str | None: ...
+
     def open_process(self, pid: int) -> ProcessHandle: ...
 
     def peer_credentials(self, sock: SocketOptions) -> tuple[int, int]: ...
@@ -106,6 +109,16 @@ class Linux:
     def pid_namespace(self) -> int:
         return (self._proc / "self/ns/pid").stat().st_ino
 
+    def file_system(self, descriptor: int) -> str | None:
+        device = os.fstat(descriptor).st_dev
+        number = f"{os.major(device)}:{os.minor(device)}"
+        with suppress(OSError), (self._proc / "self/mountinfo").open(errors="surrogateescape") as mounts:
+            for line in mounts:
+                fields = line.split()  # id, parent, major:minor, …, "-", type, source, options
+                if fields[2] == number:
+                    return fields[fields.index("-") + 1]
+        return None
+
     def open_process(self, pid: int) -> ProcessHandle:
         return _PidFd(pid)
 
@@ -132,6 +145,9 @@ class Darwin:
 
     def pid_namespace(self) -> int:
         return 0  # all processes are in one
+
+    def file_system(self, descriptor: int) -> str | None:  # noqa: ARG002
+        return None  # Python has no statfs; a file system without locks is noticed when it is asked for one
 
     def open_process(self, pid: int) -> ProcessHandle:
         return _BornProcess(pid, self.birth_id)
@@ -218,6 +234,11 @@ def boot_id(host: Host = _host) -> str:
 def pid_namespace(host: Host = _host) -> int:
     """The inode of our PID namespace (0 where there is only one): pids mean something only within it."""
     return host.pid_namespace()
+
+
+def file_system(descriptor: int, host: Host = _host) -> str | None:
+    """The type of the file system that an open file lies on ("ext4", "nfs4"), or None where nothing tells."""
+    return host.file_system(descriptor)
 
 
 def open_process(pid: int, host: Host = _host) -> ProcessHandle:

@@ -22,7 +22,7 @@ __all__ = ["Settings", "Token", "load_settings", "read_config", "store_settings"
 
 log = logging.getLogger(__name__)
 
-HOW_TO_GET_A_TOKEN: Final = (
+HOW_TO_GET_A_BOT: Final = (
     "no bot token: get one from @BotFather in Telegram (/newbot), then set TELEGRAM_BOT_TOKEN or give --token-file\n"
     "or try it without one: telegram-bus demo"
 )
@@ -223,7 +223,7 @@ def _find_token(sources: Sequence[Mapping[str, Any]]) -> tuple[Token, Path | str
                 return _token_from_file(source["token_file"]), source["token_file"]
             case ["token_command"]:
                 return _token_from_command(source["token_command"]), source["token_command"]
-    raise SettingsError(HOW_TO_GET_A_TOKEN)
+    raise SettingsError(HOW_TO_GET_A_BOT)
 
 
 def _token_from_file(path: Path) -> Token:
