@@ -37,11 +37,11 @@ __all__ = [
     "ForwardCallback",
     "ForwardEditedMessage",
     "ForwardMessage",
+    "ForwardQueueHandoff",
     "ForwardReaction",
     "Heartbeat",
     "Number",
     "OfferQueueHandoff",
-    "ForwardQueueHandoff",
     "ProtocolIdentity",
     "QueueHandoff",
     "Register",
@@ -51,6 +51,7 @@ __all__ = [
     "RouteAgentMessage",
     "Target",
 ]
+
 
 @frozen(kw_only=True)
 class Envelope:

@@ -18,6 +18,7 @@ __all__ = [
     "Prompt",
     "TextContent",
     "TransportStamp",
+    "Work",
 ]
 
 
@@ -68,7 +69,7 @@ Content = TextContent | ImageContent
 
 
 @frozen(kw_only=True)
-class _Work:
+class Work:
     """What every payload has."""
 
     chat_id: int
@@ -83,7 +84,7 @@ class _Work:
 
 
 @frozen(kw_only=True)
-class Prompt(_Work):
+class Prompt(Work):
     """A prompt that waits in a queue."""
 
     kind: Literal["prompt"]
@@ -99,7 +100,7 @@ class Prompt(_Work):
 
 
 @frozen(kw_only=True)
-class Control(_Work):
+class Control(Work):
     """A control that waits in a queue."""
 
     kind: Literal["control"]

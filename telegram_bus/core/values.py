@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 Number = int | float
-"""An id or a time as the wire has it; an integral value is always an int."""
+"""An id or a time as the wire has it; an integral value that fits 64 bits is an int."""
 
 
 class Absent(enum.Enum):
