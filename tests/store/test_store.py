@@ -1,0 +1,242 @@
+"""The leader's journal: what it keeps, what it forgets, and who may still write."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import trio
+
+from telegram_bus.core.errors import LeadershipLost, StateError
+from telegram_bus.store import Collision, New, NewUpdate, Repeat, Store, Unknown, open_store
+
+NOW = 1_700_000_000_000
+HOUR = 3_600_000
+
+
+def update(update_id: int, owner: str | None = "builder") -> NewUpdate:
+    return NewUpdate(
+        update_id=update_id,
+        kind="leader.forwardMessage",
+        body=b'{"update_id":%d}' % update_id,
+        owner_key=owner,
+        chat_id=-100,
+        thread_id=7,
+    )
+
+
+async def ids(store: Store, owner: str | None = "builder") -> list[int]:
+    return [stored.update_id for stored in await store.pending(owner, 1000)]
+
+
+async def test_updates_and_offset_survive_and_come_back_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "bus.sqlite3"
+    async with open_store(path, holder="one") as store:
+        assert await store.offset() == 0
+        admitted = await store.admit_batch([update(5), update(6)], 7, NOW)
+        assert [(stored.seq, stored.update_id) for stored in admitted] == [(1, 5), (2, 6)]
+    async with open_store(path, holder="two") as store:
+        assert await store.offset() == 7
+        assert await store.pending("builder", 10) == admitted
+
+
+async def test_an_update_that_was_seen_is_not_admitted_again_even_when_it_was_settled(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        [first] = await store.admit_batch([update(5), update(5)], 6, NOW)
+        assert await store.settle(first.seq, "accepted", NOW)
+        assert await store.admit_batch([update(5), update(4)], 6, NOW + 1) != []
+        assert await ids(store) == [4]
+
+
+async def test_ids_that_start_anew_lower_are_not_taken_for_old_ones(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        await store.admit_batch([update(900_000_000)], 900_000_001, NOW)
+        await store.admit_batch([update(2_000_001)], 2_000_002, NOW)
+        assert await ids(store) == [900_000_000, 2_000_001]
+        assert await store.offset() == 2_000_002
+
+
+async def test_waiting_updates_are_listed_by_owner_and_can_be_given_to_one(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        stored = await store.admit_batch([update(1, None), update(2, "b"), update(3, "a")], 4, NOW)
+        assert await store.pending_owners() == [None, "b", "a"]
+        assert await ids(store, None) == [1]
+        assert await store.assign(stored[0].seq, "a")
+        assert await ids(store, "a") == [1, 3]
+        assert await store.pending_owners() == ["a", "b"]
+        assert [got.update_id for got in await store.pending("a", 1)] == [1]
+
+
+async def test_attempts_are_counted_and_the_first_outcome_stays(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        [stored] = await store.admit_batch([update(1)], 2, NOW)
+        assert [await store.note_attempt(stored.seq) for _ in range(3)] == [1, 2, 3]
+        assert (await store.pending("builder", 1))[0].attempts == 3
+        assert await store.settle(stored.seq, "rejected", NOW)
+        assert not await store.settle(stored.seq, "accepted", NOW)
+        assert not await store.assign(stored.seq, "other")
+        assert await store.note_attempt(stored.seq) == 0
+
+
+async def test_a_thread_is_intended_bound_renamed_and_let_go(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        await store.intend_thread("builder", -100, "Builder", NOW)
+        [intended] = await store.bindings()
+        assert (intended.thread_id, intended.name, intended.since_ms) == (None, "Builder", NOW)
+        await store.bind_thread("builder", -100, 7, "Builder", NOW + 1)
+        assert await store.rename_binding("builder", "Baumeister")
+        [bound] = await store.bindings()
+        assert (bound.chat_id, bound.thread_id, bound.name) == (-100, 7, "Baumeister")
+        assert await store.unbind("builder")
+        assert not await store.unbind("builder")
+        assert not await store.rename_binding("builder", "x")
+        assert await store.bindings() == []
+
+
+async def test_a_thread_has_one_owner_and_an_owner_one_thread(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        await store.bind_thread("a", -100, 7, "A", NOW)
+        await store.bind_thread("b", -100, 7, "B", NOW)
+        await store.bind_thread("b", -100, 8, "B", NOW)
+        await store.bind_thread("c", -200, 8, "C", NOW)
+        found = [(binding.key, binding.chat_id, binding.thread_id) for binding in await store.bindings()]
+        assert found == [("b", -100, 8), ("c", -200, 8)]
+
+
+async def test_owners_of_messages_are_known_from_memory_and_after_a_restart(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        await store.record_messages("a", [(1, 10, None), (1, 11, 7)], NOW)
+        assert store.owner_nowait(1, 11) == "a"
+    async with open_store(tmp_path / "db", holder="y") as store:
+        assert store.owner_nowait(1, 11) is None
+        assert await store.owner_of(1, 11) == "a"
+        assert store.owner_nowait(1, 11) == "a"
+        assert await store.owner_of(2, 11) is None
+        await store.record_messages("b", [(1, 11, 7)], NOW)
+        assert await store.owner_of(1, 11) == "b"
+
+
+async def test_a_call_is_claimed_once_and_its_answer_repeated(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        assert await store.claim_call("a", "r1", "digest", NOW) == New()
+        assert await store.claim_call("a", "r1", "digest", NOW) == Unknown()
+        assert await store.claim_call("a", "r1", "other", NOW) == Collision()
+        assert await store.claim_call("b", "r1", "other", NOW) == New()
+        await store.settle_call("a", "r1", b'{"ok":true}', NOW)
+    async with open_store(tmp_path / "db", holder="y") as store:
+        assert await store.claim_call("a", "r1", "digest", NOW) == Repeat(b'{"ok":true}')
+        assert await store.claim_call("a", "r1", "other", NOW) == Collision()
+        assert await store.claim_call("b", "r1", "other", NOW) == Unknown()
+
+
+async def test_a_claim_whose_call_was_not_sent_can_be_taken_back_but_no_answer_can(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        await store.claim_call("a", "r1", "digest", NOW)
+        assert await store.withdraw_call("a", "r1")
+        assert await store.claim_call("a", "r1", "digest", NOW) == New()
+        await store.settle_call("a", "r1", b"1", NOW)
+        assert not await store.withdraw_call("a", "r1")
+        with pytest.raises(StateError, match="never claimed"):
+            await store.settle_call("a", "r2", b"1", NOW)
+
+
+async def test_purging_deletes_what_is_over_at_its_age_and_never_what_waits(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        stored = await store.admit_batch([update(1), update(2)], 3, NOW)
+        await store.settle(stored[0].seq, "accepted", NOW)
+        await store.claim_call("a", "r", "d", NOW)
+        await store.record_messages("a", [(1, 1, None)], NOW)
+        assert await store.purge(NOW + 24 * HOUR) == 0
+        assert await store.purge(NOW + 24 * HOUR + 1) == 1
+        assert (await store.counts()).settled == 0
+        assert await store.admit_batch([update(1)], 3, NOW + 48 * HOUR) == []
+        await store.purge(NOW + 48 * HOUR + 1)
+        assert (await store.counts()).calls == 0
+        assert await store.owner_of(1, 1) == "a"
+        await store.purge(NOW + 90 * 24 * HOUR + 1)
+        counts = await store.counts()
+        assert (counts.messages, counts.waiting) == (0, 1)
+        assert len(await store.admit_batch([update(1)], 3, NOW + 91 * 24 * HOUR)) == 1
+
+
+async def test_a_seq_is_never_used_again(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        [first] = await store.admit_batch([update(1)], 2, NOW)
+        await store.settle(first.seq, "dropped", NOW)
+        await store.purge(NOW + 49 * HOUR)
+        [second] = await store.admit_batch([update(1)], 2, NOW)
+        assert second.seq > first.seq
+
+
+async def test_the_epoch_grows_with_each_holder_and_the_store_keeps_its_id(tmp_path: Path) -> None:
+    seen = []
+    for holder in ("a", "b", "c"):
+        async with open_store(tmp_path / "db", holder=holder) as store:
+            seen.append((store.epoch, store.store_id))
+    assert [epoch for epoch, _ in seen] == [1, 2, 3]
+    assert len({store_id for _, store_id in seen}) == 1
+    async with open_store(tmp_path / "db", holder="d", after_epoch=40) as store:
+        assert store.epoch == 41
+    async with open_store(tmp_path / "other", holder="d") as store:
+        assert store.store_id != seen[0][1]
+
+
+async def test_who_was_succeeded_writes_and_reads_nothing_more(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    async with open_store(path, holder="old") as old:
+        await old.admit_batch([update(1)], 2, NOW)
+        async with open_store(path, holder="new") as new:
+            with pytest.raises(LeadershipLost, match="new leads in epoch 2"):
+                await old.admit_batch([update(2)], 3, NOW)
+            with pytest.raises(LeadershipLost):
+                await old.claim_call("a", "r", "d", NOW)
+            with pytest.raises(LeadershipLost):
+                await old.offset()
+            assert await ids(new) == [1]
+            assert await new.claim_call("a", "r", "d", NOW) == New()
+
+
+async def test_a_damaged_journal_is_replaced_the_notice_says_so_and_the_epoch_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    path.write_bytes(b"rubbish" * 1000)
+    async with open_store(path, holder="x", after_epoch=6) as store:
+        assert store.epoch == 7
+        assert store.notice is not None
+        assert "set aside" in store.notice
+        assert await store.offset() == 0
+
+
+async def test_many_tasks_use_one_store_at_once(tmp_path: Path) -> None:
+    async def work(store: Store, number: int) -> None:
+        for turn in range(10):
+            await store.admit_batch([update(number * 10 + turn, f"owner-{number}")], 1, NOW)
+            [stored] = await store.pending(f"owner-{number}", 10)
+            assert await store.settle(stored.seq, "accepted", NOW)
+
+    async with open_store(tmp_path / "db", holder="x") as store:
+        async with trio.open_nursery() as nursery:
+            for number in range(30):
+                nursery.start_soon(work, store, number)
+        counts = await store.counts()
+    assert (counts.settled, counts.waiting) == (300, 0)
+
+
+async def test_cancelled_callers_lose_nothing(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        async with trio.open_nursery() as nursery:
+            for number in range(100):
+                nursery.start_soon(store.admit_batch, [update(number)], number + 1, NOW)
+            await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+        waiting = await ids(store)
+        assert sorted(waiting) == list(range(100))
+
+
+async def test_when_the_context_is_left_no_thread_is_at_work(tmp_path: Path) -> None:
+    busy = trio.to_thread.current_default_thread_limiter()
+    async with open_store(tmp_path / "db", holder="x") as store:
+        await store.offset()
+    assert busy.borrowed_tokens == 0
+    idle = {thread.name for thread in threading.enumerate() if not thread.daemon}
+    assert idle == {"MainThread"}
