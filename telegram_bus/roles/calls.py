@@ -1,0 +1,124 @@
+"""Bot API calls in a follower's name: claimed before they are sent, made once, and remembered with their owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, assert_never
+
+import orjson
+import trio
+from attrs import define, field
+
+from telegram_bus.botapi.sender import Sender
+from telegram_bus.core.errors import ApiError, BusError, CommitUnknown, NotSent, RequestRefused
+from telegram_bus.core.permissions import Allowed, repeatable
+from telegram_bus.core.registry import Member
+from telegram_bus.store import Collision, New, Repeat, Store, Unknown
+
+__all__ = ["Calls"]
+
+
+@define(eq=False)
+class _Running:
+    """A call under way; who asks for it again waits for the same end."""
+
+    done: trio.Event = field(factory=trio.Event)
+
+
+@define(kw_only=True, eq=False)
+class Calls:
+    """The calls of one term."""
+
+    store: Store = field(repr=False)
+    sender: Sender = field(repr=False)
+    now_ms: Callable[[], int] = field(repr=False)
+    _running: dict[tuple[str, str], _Running] = field(factory=dict)
+
+    async def make(self, member: Member, call: Allowed, request_id: str) -> Any:
+        """Make the call and return Telegram's result; a call with this id that was made before is not made again.
+
+        Raises ApiError, CommitUnknown, RequestRefused, and what the store raises.
+        """
+        if call.method != "call":
+            raise RequestRefused(f"{call.method} is not served by this leader: files travel by their own requests")
+        method, body = call.args[0], call.args[1] if len(call.args) > 1 else None
+        params: Mapping[str, Any] = body if isinstance(body, dict) else {}
+        if repeatable(method):
+            result = await self.sender.call(method, params, _chat(params))
+        else:
+            result = await self._once((member.key, request_id), method, params)
+        await self._note_owner(member.key, result)
+        return result
+
+    async def _once(self, call: tuple[str, str], method: str, params: Mapping[str, Any]) -> Any:
+        while (running := self._running.get(call)) is not None:
+            await running.done.wait()
+        self._running[call] = running = _Running()
+        try:
+            return await self._claimed(call, method, params)
+        finally:
+            del self._running[call]
+            running.done.set()
+
+    async def _claimed(self, call: tuple[str, str], method: str, params: Mapping[str, Any]) -> Any:
+        digest = sha256(orjson.dumps([method, params], option=orjson.OPT_SORT_KEYS)).hexdigest()
+        claim = await self.store.claim_call(*call, digest, self.now_ms())
+        match claim:
+            case New():
+                return await self._send(call, method, params)
+            case Repeat(answer=answer):
+                return _recall(method, answer)
+            case Unknown():
+                raise CommitUnknown(
+                    f"{method} was begun and its outcome is not known; look into the chat before you send it again"
+                )
+            case Collision():
+                raise RequestRefused(
+                    f"another call was made under the id {call[1]}; give each call an id of its own",
+                    code="request-id-collision",
+                    method=method,
+                )
+            case _:
+                assert_never(claim)
+
+    async def _send(self, call: tuple[str, str], method: str, params: Mapping[str, Any]) -> Any:
+        try:
+            result = await self.sender.call(method, params, _chat(params))
+        except ApiError as error:
+            await self.store.settle_call(*call, _error(error), self.now_ms())
+            raise
+        except (NotSent, RequestRefused):
+            await self.store.withdraw_call(*call)
+            raise
+        await self.store.settle_call(*call, orjson.dumps({"result": result}), self.now_ms())
+        return result
+
+    async def _note_owner(self, key: str, result: Any) -> None:
+        sent = [entry for entry in (result if isinstance(result, list) else [result]) if isinstance(entry, dict)]
+        messages = [
+            (message["chat"]["id"], message["message_id"], message.get("message_thread_id"))
+            for message in sent
+            if isinstance(message.get("message_id"), int) and isinstance(message.get("chat"), dict)
+        ]
+        if messages:
+            await self.store.record_messages(key, messages, self.now_ms())
+
+
+def _chat(params: Mapping[str, Any]) -> int | None:
+    chat = params.get("chat_id")
+    if isinstance(chat, str) and chat.removeprefix("-").isdecimal():
+        return int(chat)
+    return chat if isinstance(chat, int) else None
+
+
+def _error(error: ApiError) -> bytes:
+    return orjson.dumps({"error": {"code": error.code, "description": error.description}})
+
+
+def _recall(method: str, answer: bytes) -> Any:
+    stored = orjson.loads(answer)
+    if "error" in stored:
+        fault: BusError = ApiError(method, stored["error"]["code"], stored["error"]["description"])
+        raise fault
+    return stored["result"]

@@ -1,0 +1,175 @@
+"""Updates on their way to their owners: in order for each of them, one at a time, until there is a receipt."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Protocol
+
+import orjson
+import trio
+from attrs import define, field
+
+from telegram_bus.core.envelopes import Ack, Forward
+from telegram_bus.core.errors import AnswerLost, NotSent
+from telegram_bus.core.receiving import receipt
+from telegram_bus.core.registry import Member
+from telegram_bus.core.updates import forward
+from telegram_bus.store import Outcome, Store, StoredUpdate
+
+__all__ = ["Deliveries", "Members"]
+
+log = logging.getLogger(__name__)
+
+IN_MEMORY: Final = 256  # updates of one owner; what waits beyond stays in the store until these are gone
+RECEIPT_LIMIT: Final = 30.0  # for a follower to store an update (protocol section 1)
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 10.0
+
+
+class Members(Protocol):
+    """The live followers, as the registry knows them."""
+
+    def by_key(self, key: str, /) -> Member | None:
+        """The member with this binding key."""
+
+
+@define(eq=False)
+class _Box:
+    """What waits for one owner. `more` says that the store holds updates behind the last one in memory."""
+
+    key: str
+    waiting: deque[StoredUpdate] = field(factory=deque)
+    more: bool = False
+    busy: bool = False
+    settling: set[int] = field(factory=set)
+    knock: trio.Event = field(factory=trio.Event)
+
+
+@define(kw_only=True, eq=False)
+class Deliveries:
+    """The updates that wait for their owners. `forward` sends an envelope to a member's endpoint."""
+
+    store: Store = field(repr=False)
+    members: Members = field(repr=False)
+    forward: Callable[[Member, Forward], Awaitable[Ack]] = field(repr=False)
+    secret: str = field(repr=False)
+    now_ms: Callable[[], int] = field(repr=False)
+    _boxes: dict[str, _Box] = field(factory=dict)
+    _serial: int = 0
+    _channel: tuple[trio.MemorySendChannel[_Box], trio.MemoryReceiveChannel[_Box]] = field(
+        factory=lambda: trio.open_memory_channel[_Box](math.inf)  # each box is in it at most once
+    )
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Deliver until cancelled: first what earlier leaders left, then whatever is `put`."""
+        for key in await self.store.pending_owners():
+            if key is not None:
+                self._boxes[key] = _Box(key, more=True)
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            self.wake(self._boxes)
+            async for box in self._channel[1]:
+                nursery.start_soon(self._serve, box, nursery)
+
+    def put(self, updates: Iterable[StoredUpdate]) -> None:
+        """Take updates that are in the store and have an owner."""
+        for update in updates:
+            assert update.owner_key is not None
+            box = self._boxes.get(update.owner_key)
+            if box is None:
+                box = self._boxes[update.owner_key] = _Box(update.owner_key)
+            if box.more or len(box.waiting) >= IN_MEMORY:
+                box.more = True
+            else:
+                box.waiting.append(update)
+            self._start(box)
+
+    def wake(self, keys: Iterable[str]) -> None:
+        """These owners are here (again): try at once what waits for them."""
+        for key in list(keys):
+            if box := self._boxes.get(key):
+                box.knock.set()
+                box.knock = trio.Event()
+                self._start(box)
+
+    def waiting(self, key: str) -> int:
+        """How many updates wait for an owner, as far as they are in memory."""
+        box = self._boxes.get(key)
+        return len(box.waiting) if box is not None else 0
+
+    def idle(self) -> bool:
+        """Whether nothing is on its way."""
+        return not any(box.busy for box in self._boxes.values())
+
+    def _start(self, box: _Box) -> None:
+        if not box.busy and (box.waiting or box.more) and self.members.by_key(box.key) is not None:
+            box.busy = True
+            self._channel[0].send_nowait(box)
+
+    async def _serve(self, box: _Box, nursery: trio.Nursery) -> None:
+        """Deliver what waits for one owner, until nothing does or the owner has gone."""
+        pause = FIRST_PAUSE
+        try:
+            while await self._fill(box):
+                member = self.members.by_key(box.key)
+                if member is None:
+                    return
+                outcome = await self._attempt(member, box.waiting[0])
+                if outcome is None:
+                    with trio.move_on_after(pause):
+                        await box.knock.wait()
+                    pause = min(pause * 2, LONGEST_PAUSE)
+                    continue
+                pause = FIRST_PAUSE
+                update = box.waiting.popleft()
+                box.settling.add(update.seq)
+                nursery.start_soon(self._settle, box, update, outcome)
+        finally:
+            box.busy = False
+
+    async def _fill(self, box: _Box) -> bool:
+        """See to it that what waits is in memory; False when nothing waits."""
+        if not box.waiting and box.more:
+            stored = await self.store.pending(box.key, IN_MEMORY + len(box.settling))
+            box.more = len(stored) >= IN_MEMORY
+            box.waiting.extend(update for update in stored if update.seq not in box.settling)
+        return bool(box.waiting)
+
+    async def _settle(self, box: _Box, update: StoredUpdate, outcome: Outcome) -> None:
+        """Note the outcome; if we die before it is noted, the owner recognises the repetition by its id."""
+        await self.store.settle(update.seq, outcome, self.now_ms())
+        box.settling.discard(update.seq)
+
+    async def _attempt(self, member: Member, update: StoredUpdate) -> Outcome | None:
+        """Try once; None means: again later (protocol section 6, how a forward is settled)."""
+        self._serial += 1
+        assert update.owner_key is not None
+        envelope = forward(
+            orjson.loads(update.body),
+            update.kind,  # type: ignore[arg-type]  # stored as one of these
+            key=update.owner_key,
+            instance=member.instance_id,
+            generation=member.generation or "",
+            request_id=f"l:{self.store.epoch}:{self._serial}",
+            auth=self.secret,
+            now_ms=self.now_ms(),
+        )
+        try:
+            with trio.fail_after(RECEIPT_LIMIT):
+                ack = await self.forward(member, envelope)
+        except (NotSent, AnswerLost, trio.TooSlowError) as error:
+            log.info("update %d has not reached %s yet: %s", update.update_id, member.key, error)
+            return None
+        if ack.request_id != envelope.request_id:
+            log.error("update %d: %s answered another request", update.update_id, member.key)
+            return "rejected"
+        if not ack.ok:
+            log.info("update %d: %s refused it: %s", update.update_id, member.key, ack.message)
+            return None
+        if ack.result != receipt(envelope.delivery):
+            log.error("update %d: %s gave no receipt for it", update.update_id, member.key)
+            return "rejected"
+        return "accepted"

@@ -1,0 +1,137 @@
+"""Updates as they come from Telegram: stored with their offset, then given to their owners or answered by the leader."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import orjson
+import trio
+from attrs import define, field
+
+from telegram_bus.core import lobby
+from telegram_bus.core.errors import BusError, LeadershipLost
+from telegram_bus.core.routing import Deliver, Drop, Lobby, Rules, route
+from telegram_bus.core.updates import UpdateInfo, describe
+from telegram_bus.roles.term import Term
+from telegram_bus.roles.threads import Call
+from telegram_bus.store import NewUpdate, StoredUpdate
+
+__all__ = ["Intake"]
+
+log = logging.getLogger(__name__)
+
+LOBBY_BATCH: Final = 256
+
+
+@define(kw_only=True, eq=False)
+class Intake:
+    """The way in. `rules` is asked anew for each batch: the bot's name is known only once Telegram has answered."""
+
+    term: Term
+    rules: Callable[[], Rules]
+    call: Call = field(repr=False)
+    _channel: tuple[trio.MemorySendChannel[StoredUpdate], trio.MemoryReceiveChannel[StoredUpdate]] = field(
+        factory=lambda: trio.open_memory_channel[StoredUpdate](math.inf)  # what is in it is in the store too
+    )
+
+    async def commit(self, batch: Sequence[dict[str, Any]], next_offset: int) -> None:
+        """Store a batch and its offset, then let it go its ways; returns once it is on the disk.
+
+        An update that cannot be read is logged and passed over. Raises what the store raises.
+        """
+        rows, rules = [], self.rules()
+        for raw in batch:
+            try:
+                info = describe(raw)
+            except ValueError as error:
+                log.warning("passed over: %s", error)
+                continue
+            await self._look_up_owner(info)
+            if (row := self._row(raw, info, rules)) is not None:
+                rows.append(row)
+        self.term.next_offset = next_offset
+        stored = await self.term.store.admit_batch(rows, next_offset, self.term.now_ms())
+        self.term.deliveries.put(update for update in stored if update.owner_key is not None)
+        for update in stored:
+            if update.owner_key is None:
+                self._channel[0].send_nowait(update)
+
+    async def serve_lobby(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Answer what belongs to nobody, one after another, until cancelled."""
+        for update in await self.term.store.pending(None, LOBBY_BATCH):
+            self._channel[0].send_nowait(update)
+        task_status.started()
+        async for update in self._channel[1]:
+            try:
+                await self._answer(update)
+            except LeadershipLost:
+                raise
+            except BusError as error:
+                log.warning("update %d got no answer: %s", update.update_id, error)
+                await self.term.store.settle(update.seq, "answered", self.term.now_ms())
+
+    async def _look_up_owner(self, info: UpdateInfo) -> None:
+        """Bring the owner of the message that the update is about into memory, where `route` looks."""
+        message = info.reply_to if info.kind in ("message", "edited_message") else info.message_id
+        if info.chat_id is not None and message is not None:
+            await self.term.store.owner_of(info.chat_id, message)
+
+    def _row(self, raw: dict[str, Any], info: UpdateInfo, rules: Rules) -> NewUpdate | None:
+        match route(info, rules, _Known(self.term)):
+            case Drop(reason=reason):
+                log.debug("update %d dropped: %s", info.update_id, reason)
+                return None
+            case Deliver(key=key):
+                owner: str | None = key
+                if info.callback_id is not None:
+                    self.term.remember_callback(info.callback_id, key)
+            case Lobby():
+                owner = None
+        return NewUpdate(
+            update_id=info.update_id,
+            kind=info.kind,
+            body=orjson.dumps(raw),
+            owner_key=owner,
+            chat_id=info.chat_id,
+            thread_id=info.thread_id,
+        )
+
+    async def _answer(self, update: StoredUpdate) -> None:
+        info = describe(orjson.loads(update.body))
+        await self._look_up_owner(info)
+        match route(info, self.rules(), _Known(self.term)):
+            case Deliver(key=key):  # it has got an owner since
+                await self.term.store.assign(update.seq, key)
+                self.term.deliveries.wake([key])
+                return
+            case Lobby(topic=topic):
+                await self._say(topic, info)
+            case Drop(reason=reason):
+                log.debug("update %d dropped: %s", update.update_id, reason)
+        await self.term.store.settle(update.seq, "answered", self.term.now_ms())
+
+    async def _say(self, topic: lobby.LobbyTopic, info: UpdateInfo) -> None:
+        counts = await self.term.store.counts()
+        text = lobby.answer(topic, self.term.bus_line(counts.waiting - counts.unowned), self.term.agent_lines())
+        if info.callback_id is not None:
+            await self.call("answerCallbackQuery", {"callback_query_id": info.callback_id, "text": text}, None)
+            return
+        place: dict[str, Any] = {"chat_id": info.chat_id, "text": text, "link_preview_options": {"is_disabled": True}}
+        if info.thread_id is not None:
+            place["message_thread_id"] = info.thread_id
+        await self.call("sendMessage", place, info.chat_id)
+
+
+class _Known:
+    """Who owns what, from memory."""
+
+    def __init__(self, term: Term) -> None:
+        self.of_thread = term.threads.of_thread
+        self._store = term.store
+
+    def of_message(self, chat_id: int, message_id: int, /) -> str | None:
+        """The follower that sent a message."""
+        return self._store.owner_nowait(chat_id, message_id)

@@ -1,0 +1,271 @@
+"""One leader's term, as its requests see it: what they can ask of the bot, the threads and the other followers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+import orjson
+import trio
+from attrs import define, field, frozen
+
+from telegram_bus._version import __version__
+from telegram_bus.botapi.poller import PollState
+from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
+from telegram_bus.core.errors import NotSent, RequestRefused
+from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
+from telegram_bus.core.permissions import Allowed, Owned
+from telegram_bus.core.registry import Member, Provisioned, Registry
+from telegram_bus.core.values import Number
+from telegram_bus.roles.calls import Calls
+from telegram_bus.roles.deliveries import Deliveries
+from telegram_bus.roles.links import Links
+from telegram_bus.roles.threads import Threads
+from telegram_bus.roles.watched import Watched
+from telegram_bus.store import NewUpdate, Store
+
+__all__ = ["AGENT_MESSAGES", "BotFacts", "Term", "now_ms"]
+
+log = logging.getLogger(__name__)
+
+AGENT_MESSAGES: Final = 2**52
+"""Ids of messages from agent to agent: this and the message's id. Telegram's own stay below 2^31 (bot-api U5)."""
+
+REMEMBERED_CALLBACKS: Final = 4_096  # presses of buttons whose owner may answer; they expire in minutes (M12)
+
+
+def now_ms() -> int:
+    """The time (epoch, ms)."""
+    return time.time_ns() // 1_000_000
+
+
+@frozen(kw_only=True)
+class BotFacts:
+    """What getMe said; `name` is for people, the rest is None before Telegram has answered."""
+
+    id: int
+    username: str | None = None
+    has_topics: bool | None = None
+    reads_groups: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """The bot as people call it."""
+        return f"@{self.username}" if self.username else f"bot {self.id}"
+
+
+@frozen(kw_only=True)
+class _Property:
+    """What belongs to one member, for the policy."""
+
+    key: str
+    store: Store
+    callbacks: OrderedDict[str, str]
+
+    def message(self, chat_id: Number, message_id: int, /) -> bool:
+        return isinstance(chat_id, int) and self.store.owner_nowait(chat_id, message_id) == self.key
+
+    def callback(self, callback_query_id: str, /) -> bool:
+        return self.callbacks.get(callback_query_id) == self.key
+
+    def file(self, _file_id: str, /) -> bool:
+        return False  # no update of ours hands out files yet
+
+
+@define(kw_only=True, eq=False)
+class Term:
+    """The state of a leader while it leads; implements what `Requests` asks for (LeaderPorts)."""
+
+    store: Store = field(repr=False)
+    registry: Registry = field(repr=False)
+    threads: Threads
+    calls: Calls
+    deliveries: Deliveries
+    links: Links
+    bot: BotFacts
+    lost: Callable[[], bool] = field(repr=False)
+    since_ms: int = field(factory=now_ms)
+    next_offset: int = 0
+    polling: Watched[PollState | None] = field(factory=lambda: Watched(None))
+    stop_wanted: trio.Event = field(factory=trio.Event)
+    callbacks: OrderedDict[str, str] = field(factory=OrderedDict)
+    pid: int = 0
+
+    # -- LeaderPorts
+
+    def now_ms(self) -> int:
+        """The time (epoch, ms)."""
+        return now_ms()
+
+    def leading(self) -> bool:
+        """Whether this process still leads."""
+        return not self.lost()
+
+    async def provision(self, registration: Registration) -> Provisioned | None:
+        """The follower's thread, made where it has none."""
+        others = (m.registration.slot for m in self.registry if m.instance_id != registration.instance_id)
+        return await self.threads.provide(registration, {slot for slot in others if slot is not None})
+
+    async def retire(self, member: Member) -> None:
+        """A follower leaves of its own will: its thread stays, as a hint for its return."""
+        log.info("%s leaves", member.key)
+
+    def owned_by(self, member: Member) -> Owned:
+        """What belongs to the member."""
+        return _Property(key=member.key, store=self.store, callbacks=self.callbacks)
+
+    async def call_api(self, member: Member, call: Allowed, request_id: str) -> Any:
+        """Make a call in the member's name."""
+        return await self.calls.make(member, call, request_id)
+
+    async def resolve(self, member: Member, selector: AgentSelector) -> Target:
+        """The thread of the one other agent that the selector names.
+
+        Raises RequestRefused when there is none, or more than one.
+        """
+        found = [other for other in self.registry if other is not member and _names(selector, other)]
+        wanted = selector.thread_name if selector.thread_id is None else f"thread {selector.thread_id}"
+        if not found:
+            here = ", ".join(sorted(other.registration.thread_name or other.key for other in self.registry))
+            raise RequestRefused(f"no other agent is called {wanted}; here are: {here}")
+        if len(found) > 1:
+            raise RequestRefused(f"{len(found)} agents are called {wanted}; name one by the id of its thread")
+        assert found[0].target is not None
+        return found[0].target
+
+    async def route(self, member: Member, message: AgentMessage) -> None:
+        """Put an agent's message into the queue of the agent whose thread it stands in, once.
+
+        Raises RequestRefused where the thread is nobody's.
+        """
+        chat_id, thread_id = message.target.chat_id, message.target.thread_id
+        assert isinstance(chat_id, int)
+        assert isinstance(thread_id, int)
+        key = self.threads.of_thread(chat_id, thread_id)
+        if key is None:
+            raise RequestRefused(f"thread {thread_id} of chat {chat_id} belongs to no agent")
+        if self.store.owner_nowait(chat_id, message.message_id) != member.key:
+            raise RequestRefused(f"message {message.message_id} is not one that {member.key} sent")
+        update_id = AGENT_MESSAGES + message.message_id
+        name = member.registration.thread_name or member.key
+        body = {
+            "message_id": message.message_id,
+            "date": now_ms() // 1000,
+            "chat": {"id": chat_id, "type": "private" if chat_id > 0 else "supergroup"},
+            "from": {"id": self.bot.id, "is_bot": True, "first_name": name},
+            "message_thread_id": thread_id,
+            "is_topic_message": True,
+            "text": message.text,
+        }
+        update = NewUpdate(
+            update_id=update_id,
+            kind="message",
+            body=orjson.dumps({"update_id": update_id, "message": body}),
+            owner_key=key,
+            chat_id=chat_id,
+            thread_id=thread_id,
+        )
+        self.deliveries.put(await self.store.admit_batch([update], None, now_ms()))
+
+    async def forward(self, member: Member, envelope: Envelope) -> Ack:
+        """Send an envelope to the member's endpoint."""
+        path = member.registration.bus_socket_path
+        if path is None:
+            raise NotSent(f"{member.key} registered without an endpoint (busSocketPath)")
+        return await self.links.request(path, envelope)
+
+    async def status(self) -> dict[str, Any]:
+        """What `x.status.get` answers; docs/protocol.md lists the fields."""
+        polling, counts = self.polling.value, await self.store.counts()
+        return {
+            "version": __version__,
+            "state": self.state,
+            "detail": polling.detail if polling is not None else None,
+            "pid": self.pid,
+            "epoch": self.store.epoch,
+            "since_ms": self.since_ms,
+            "bot": {"id": self.bot.id, "username": self.bot.username},
+            "chat": {"id": self.threads.chat_id, "kind": "private" if self.threads.chat_id > 0 else "group"},
+            "last_poll_ms": polling.last_completed_ms if polling is not None else None,
+            "waiting": counts.waiting,
+            "followers": [self._follower(member) for member in self.registry],
+        }
+
+    def request_stop(self) -> None:
+        """Begin an orderly end."""
+        self.stop_wanted.set()
+
+    # -- for the leader itself
+
+    @property
+    def state(self) -> Literal["stopping", "starting"] | str:
+        """The state that people see: that of polling, unless the leader is ending."""
+        if self.stop_wanted.is_set():
+            return "stopping"
+        return self.polling.value.state if self.polling.value is not None else "starting"
+
+    def remember_callback(self, callback_id: str, key: str) -> None:
+        """A press of a button was given to this follower, which alone may answer it."""
+        self.callbacks[callback_id] = key
+        if len(self.callbacks) > REMEMBERED_CALLBACKS:
+            self.callbacks.popitem(last=False)
+
+    def bus_line(self, waiting: int) -> BusLine:
+        """The bus as a person sees it."""
+        polling = self.polling.value
+        last = polling.last_completed_ms if polling is not None else None
+        return BusLine(
+            bot=self.bot.name,
+            state=self.state,
+            detail=polling.detail if polling is not None else None,
+            since_poll=(now_ms() - last) / 1000 if last is not None else None,
+            waiting=waiting,
+        )
+
+    def agent_lines(self) -> list[AgentLine]:
+        """The agents as a person sees them: those that are here first, then those that have a thread."""
+        now, here = now_ms(), {member.key: member for member in self.registry}
+        lines = []
+        for binding in self.threads.all():
+            member = here.get(binding.key)
+            since = member.registration.connected_at_ms if member is not None else binding.since_ms
+            lines.append(
+                AgentLine(
+                    name=binding.name,
+                    link=thread_link(binding.chat_id, binding.thread_id),
+                    online=member is not None,
+                    age=(now - since) / 1000,
+                    waiting=self.deliveries.waiting(binding.key),
+                )
+            )
+        return sorted(lines, key=lambda line: not line.online)
+
+    def _follower(self, member: Member) -> dict[str, Any]:
+        registration, target = member.registration, member.target
+        return {
+            "key": member.key,
+            "name": registration.thread_name,
+            "chat_id": target.chat_id if target is not None else None,
+            "thread_id": target.thread_id if target is not None else None,
+            "slot": registration.slot,
+            "pid": registration.pid,
+            "connected_at_ms": registration.connected_at_ms,
+            "last_heartbeat_ms": member.last_heartbeat_ms,
+            "state": "serving",
+            "waiting": self.deliveries.waiting(member.key),
+        }
+
+
+def _names(selector: AgentSelector, member: Member) -> bool:
+    target = member.target
+    if target is None or target.thread_id is None:
+        return False
+    if selector.chat_id is not None and selector.chat_id != target.chat_id:
+        return False
+    if selector.thread_id is not None:
+        return selector.thread_id == target.thread_id
+    name = member.registration.thread_name or ""
+    return name.casefold() == (selector.thread_name or "").casefold()
