@@ -1,0 +1,90 @@
+"""The one place that turns faults into exit codes and into words for a person."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+from telegram_bus.core.errors import BusError, NoLeader, RequestRefused, SettingsError
+
+__all__ = [
+    "DONE",
+    "FAILED",
+    "INTERRUPTED",
+    "NO_LEADER",
+    "REFUSED",
+    "TIME_OVER",
+    "USAGE",
+    "exit_code",
+    "report",
+    "say",
+]
+
+DONE: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+NO_LEADER: Final = 3
+REFUSED: Final = 4
+TIME_OVER: Final = 5
+INTERRUPTED: Final = 130
+"""128 + SIGINT, as shells have it."""
+
+_CODES: Final = (
+    (KeyboardInterrupt, INTERRUPTED),
+    (SettingsError, USAGE),
+    (NoLeader, NO_LEADER),
+    (RequestRefused, REFUSED),
+    (TimeoutError, TIME_OVER),
+    ((BusError, OSError), FAILED),
+)
+"""The first match counts: a time that is over is an OSError too."""
+
+
+def exit_code(error: BaseException) -> int | None:
+    """The exit code of a fault that is expected; None for one that shows a mistake in the program."""
+    trio = sys.modules.get("trio")  # only a command that uses Trio can have run into its time limit
+    if trio is not None and isinstance(error, trio.TooSlowError):
+        return TIME_OVER
+    return next((code for kinds, code in _CODES if isinstance(error, kinds)), None)
+
+
+def report(error: BaseException) -> int:
+    """Says what happened and returns the exit code; raises `error` again when it is none of the expected."""
+    causes = _leaves(error)
+    codes = [exit_code(cause) for cause in causes]
+    if any(code is None for code in codes):
+        raise error
+    if any(isinstance(cause, BrokenPipeError) for cause in causes):
+        return _reader_left()
+    if INTERRUPTED in codes:
+        return INTERRUPTED
+    for cause in causes:
+        say(_words(cause))
+    return next(code for code in codes if code is not None)
+
+
+def say(message: str) -> None:
+    """A message of ours (several lines allowed) on stderr, which is never an answer to a question."""
+    print(f"telegram-bus: {message}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        place = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{place}"
+    return str(error) or ("the time is over" if exit_code(error) == TIME_OVER else type(error).__name__)
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    """What a group of a nursery holds, without the groups."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+
+
+def _reader_left() -> int:
+    """`telegram-bus logs | head`: nobody reads any more, which is no fault of anyone."""
+    # the interpreter flushes stdout at its end, and would complain then
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return DONE

@@ -1,0 +1,168 @@
+"""`telegram-bus logs`: the leader's log, readable, and on request as it grows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from telegram_bus.cli import faults
+from telegram_bus.cli.asking import no_leader, profile_of
+from telegram_bus.cli.terminal import Colour, clean, paint, put, wants_colours
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["add_parser", "last_lines", "new_lines", "readable"]
+
+_EPILOG: Final = """\
+examples:
+  telegram-bus logs            the last 50 lines
+  telegram-bus logs -n 5 -f    the last 5, and what comes, until Ctrl-C
+  telegram-bus logs -n 0 -f | grep WARNING
+"""
+
+_BLOCK: Final = 1 << 16
+_LOOK: Final = 0.2
+"""Seconds between two looks at a file that is followed: at once for a person, nothing for the machine."""
+
+_TIME: Final = ("time", "ts", "timestamp", "at")
+_LEVEL: Final = ("level", "severity")
+_MESSAGE: Final = ("message", "msg", "event")
+_COLOURS: Final[dict[str, Colour]] = {
+    "CRITICAL": "red",
+    "ERROR": "red",
+    "WARNING": "yellow",
+    "DEBUG": "dim",
+}
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command and its options."""
+    parser = subparsers.add_parser("logs", description=__doc__, epilog=_EPILOG)
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written, until Ctrl-C")
+    parser.add_argument("-n", "--lines", metavar="N", type=_count, default=50, help="how many of the last lines (50)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the end of the log, then its growth where that was asked for."""
+    profile = profile_of(arguments)
+    path, colours = profile.leader_log, wants_colours(sys.stdout)
+    if not path.exists() and not arguments.follow:
+        raise no_leader(profile)
+    lines, position = last_lines(path, arguments.lines)
+    for line in lines:
+        _print(line, colours)
+    try:
+        while arguments.follow:
+            sys.stdout.flush()
+            lines, position = new_lines(path, position)
+            for line in lines:
+                _print(line, colours)
+            if not lines:
+                time.sleep(_LOOK)
+    except KeyboardInterrupt:
+        pass  # the way to end it
+    return faults.DONE
+
+
+Position = tuple[int, int]
+"""Which file (its inode, 0: none yet) and how far into it, in bytes."""
+
+
+def last_lines(path: Path, number: int) -> tuple[list[bytes], Position]:
+    """The last whole lines of the file and the position behind them; reads no more of it than it must."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return [], (0, 0)
+    with file:
+        found, start, data = os.fstat(file.fileno()), file.seek(0, os.SEEK_END), b""
+        while start and data.count(b"\n") <= number:
+            step = min(_BLOCK, start)
+            start = file.seek(start - step)
+            data = file.read(step) + data
+    whole = data[: data.rfind(b"\n") + 1]
+    lines = whole.splitlines()
+    return lines[max(0, len(lines) - number) :] if number else [], (found.st_ino, start + len(whole))
+
+
+def new_lines(path: Path, position: Position) -> tuple[list[bytes], Position]:
+    """The next whole lines after `position`, also when the file was replaced (rotated) or cut meanwhile."""
+    inode, offset = position
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return [], position
+    with file:
+        found = os.fstat(file.fileno())
+        if found.st_ino != inode or found.st_size < offset:
+            old = _rest_of_rotated(path, inode, offset)
+            inode, offset = found.st_ino, 0
+        else:
+            old = []
+        lines, offset = _whole_lines(file, offset)
+    return [*old, *lines], (inode, offset)
+
+
+def _whole_lines(file: IO[bytes], offset: int) -> tuple[list[bytes], int]:
+    file.seek(offset)
+    data = file.read(_BLOCK)
+    while b"\n" not in data and (more := file.read(_BLOCK)):
+        data += more
+    end = data.rfind(b"\n") + 1
+    return data[:end].splitlines(), offset + end
+
+
+def _rest_of_rotated(path: Path, inode: int, offset: int) -> list[bytes]:
+    """What was written to the old file before it was renamed to `leader.log.1` or the like."""
+    for old in sorted(path.parent.glob(f"{path.name}.*")):
+        if inode and old.stat().st_ino == inode:
+            with old.open("rb") as file:
+                file.seek(offset)
+                return file.read().splitlines()
+    return []
+
+
+def readable(line: bytes) -> tuple[str, Colour | None]:
+    """A log line for a person and its colour: `time LEVEL message key=value …`; no JSON stays as it is."""
+    text = line.decode("utf-8", "replace")
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return clean(text), None
+    if not isinstance(record, dict):
+        return clean(text), None
+    moment, level, message = (_taken(record, names) for names in (_TIME, _LEVEL, _MESSAGE))
+    level_name = clean(level or "").upper()
+    rest = (f"{clean(key)}={clean(value)}" for key, value in record.items() if value is not None)
+    words = [_moment(moment), f"{level_name:<7}", clean(message or ""), *rest]
+    return " ".join(word for word in words if word.strip()), _COLOURS.get(level_name)
+
+
+def _taken(record: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((record.pop(name) for name in names if name in record), None)
+
+
+def _moment(value: Any) -> str:
+    """Seconds or milliseconds since 1970 in local time; a text as it is."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return clean(value or "")
+    seconds = value / 1_000 if value > 1e11 else value
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def _print(line: bytes, colours: bool) -> None:
+    text, colour = readable(line)
+    put(paint(text, colour, on=colours))
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("not below 0")
+    return number

@@ -1,0 +1,110 @@
+"""`telegram-bus status`: who leads, and which followers live."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from telegram_bus.cli import faults
+from telegram_bus.cli.asking import ask, profile_of
+from telegram_bus.cli.terminal import Colour, clean, columns, paint, put, wants_colours
+from telegram_bus.core.text import counted, duration
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+__all__ = ["add_parser", "render"]
+
+_EPILOG: Final = """\
+--json prints one object, whose fields only ever get more:
+  version, state, detail   of the leader; detail is null or says why it cannot work
+  pid, epoch, since_ms     its process, its term, when the term began (ms since 1970)
+  bot {id, username}       chat {id, kind}
+  last_poll_ms, waiting    the last answer of Telegram; updates that nobody took yet
+  followers [{key, name, chat_id, thread_id, slot, connected_at_ms, last_heartbeat_ms, state, waiting}]
+
+exit codes: 0 there is a leader, 3 there is none, 5 it does not answer
+
+example:
+  telegram-bus status --json | jq -r '.followers[] | .name'
+"""
+
+_GOOD: Final = frozenset({"serving", "running", "polling", "leading", "live", "ready", "ok"})
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the command and its options."""
+    parser = subparsers.add_parser("status", description=__doc__, epilog=_EPILOG)
+    parser.add_argument("--json", action="store_true", help="one JSON object, for programs")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Asks the leader and prints what it says."""
+    profile = profile_of(arguments)
+    status = ask(profile, "x.status.get", profile.follower_secret)
+    if arguments.json:
+        put(json.dumps(status, indent=2, ensure_ascii=False))
+    else:
+        for line in render(status, now=time.time(), colours=wants_colours(sys.stdout)):
+            put(line)
+    return faults.DONE
+
+
+def render(status: dict[str, Any], *, now: float, colours: bool) -> Iterator[str]:
+    """The lines for a person; `now` in seconds since 1970."""
+    for label, value, colour in _leader(status, now):
+        yield f"{paint(f'{label:<10}', 'dim', on=colours)}{paint(value, colour, on=colours)}"
+    followers = status.get("followers") or []
+    yield ""
+    if not followers:
+        yield "no followers; give a program a thread: telegram-bus follower --name NAME -- COMMAND"
+        return
+    yield paint(counted(len(followers), "follower"), "bold", on=colours)
+    rows = columns([("NAME", "KEY", "THREAD", "SLOT", "AGE", "BEAT", "WAITING", "STATE"), *_rows(followers, now)])
+    yield paint("".join(rows[0]), "dim", on=colours)
+    for row in rows[1:]:
+        yield "".join([*row[:-1], paint(row[-1], _judged(row[-1]), on=colours)])
+
+
+def _leader(status: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colour | None]]:
+    state = clean(status.get("state"))
+    yield "leader", state, _judged(state)
+    if status.get("detail"):
+        yield "", clean(status["detail"]), None
+    since = _age(status.get("since_ms"), now)
+    yield "process", f"pid {status.get('pid')}, term {status.get('epoch')}, for {since}", None
+    bot, chat = status.get("bot") or {}, status.get("chat") or {}
+    if bot:
+        yield "bot", f"@{clean(bot.get('username'))} ({bot.get('id')})", None
+    if chat:
+        yield "chat", f"{chat.get('id')} ({clean(chat.get('kind'))})", None
+    polled = status.get("last_poll_ms")
+    yield "last poll", f"{_age(polled, now)} ago" if polled else "none yet", None
+    yield "waiting", counted(int(status.get("waiting") or 0), "update"), None
+    yield "version", clean(status.get("version")), None
+
+
+def _rows(followers: list[dict[str, Any]], now: float) -> Iterator[tuple[str, ...]]:
+    for follower in sorted(followers, key=lambda each: str(each.get("key"))):
+        yield (
+            clean(follower.get("name") or "-"),
+            clean(follower.get("key") or "-"),
+            clean(follower.get("thread_id") or "-"),
+            clean(follower.get("slot") or "-"),
+            _age(follower.get("connected_at_ms"), now),
+            _age(follower.get("last_heartbeat_ms"), now),
+            clean(follower.get("waiting") or 0),
+            clean(follower.get("state") or "-"),
+        )
+
+
+def _age(since_ms: Any, now: float) -> str:
+    return duration(now - since_ms / 1_000) if isinstance(since_ms, int | float) and since_ms else "-"
+
+
+def _judged(state: str) -> Colour:
+    return "green" if state in _GOOD else "yellow"

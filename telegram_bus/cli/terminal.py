@@ -1,0 +1,57 @@
+"""What a terminal is shown: aligned columns, and colours where a person asked for none to be left out."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from typing import TYPE_CHECKING, Final, Literal, TextIO
+
+from telegram_bus.core.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Colour", "clean", "columns", "paint", "put", "wants_colours"]
+
+Colour = Literal["red", "green", "yellow", "dim", "bold"]
+
+_CODES: Final[dict[Colour, str]] = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+
+
+def wants_colours(stream: TextIO) -> bool:
+    """Whether `stream` is a terminal that shows colours and nobody set NO_COLOR (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: Colour | None, *, on: bool) -> str:
+    """`text` in that colour, or as it is."""
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if on and colour else text
+
+
+def put(line: str) -> None:
+    """A line of an answer, on stdout; everything else that we say goes to stderr (`faults.say`)."""
+    print(line)  # noqa: T201
+
+
+def clean(text: object) -> str:
+    """Anything that somebody else named, in one line and without control sequences."""
+    return " ".join(plain(str(text)).split())
+
+
+def columns(rows: Iterable[Sequence[str]], gap: int = 2) -> list[list[str]]:
+    """The rows with every cell but the last padded to its column; wide characters count twice."""
+    rows = [list(row) for row in rows]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    return [
+        [cell + " " * (width - _width(cell) + gap) for cell, width in zip(row[:-1], widths, strict=False)] + [row[-1]]
+        for row in rows
+    ]
+
+
+def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
+        for character in text
+    )
