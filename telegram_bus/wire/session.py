@@ -1,0 +1,246 @@
+"""One connection of a server: requests in, answers out, within its bounds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from telegram_bus.core.codec import decode, encode
+from telegram_bus.core.envelopes import Ack, Envelope
+from telegram_bus.core.errors import BusError, InvalidEnvelope, LineTooLong
+from telegram_bus.wire.connection import Connection, Peer
+
+if TYPE_CHECKING:
+    from telegram_bus.wire.crowd import Crowd
+
+__all__ = ["Answer", "Responder", "Session"]
+
+log = logging.getLogger(__name__)
+
+Answer = Ack | Callable[[], Awaitable[Ack]]
+"""An ack, given at once, or work that ends in one and runs in a task of its own."""
+
+Responder = Callable[[Envelope, Peer], Answer]
+
+INVALID: Final = "invalid"  # the request id of an answer to a line that has none (protocol section 1)
+
+
+class Session:
+    """What a server knows about one peer, from accept to close; a fault of the peer ends it and no other."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        peer: Peer,
+        crowd: Crowd,
+        respond: Responder,
+        is_known: Callable[[Peer], bool],
+    ) -> None:
+        self.connection = connection
+        self.half = 0  # bytes of an unfinished line, as the crowd counts them
+        self.half_at = 0.0  # when it last grew
+        self._peer = peer
+        self._crowd = crowd
+        self._limits = crowd.limits
+        self._respond = respond
+        self._is_known = is_known
+        self._known = False
+        self._seated = False
+        self._ended = False
+        self._reading = trio.CancelScope()
+        self._in_flight = 0
+        self._in_flight_bytes = 0
+        self._finished = trio.Event()  # set, and replaced, when work has ended
+        self._refused = 0
+        crowd.join(self)
+        if not self.is_known():
+            crowd.add_unknown(self)
+
+    def is_known(self) -> bool:
+        """Whether the connection is known, which its peer may have become by another one."""
+        if not self._known and self._is_known(self._peer):
+            self._become_known()
+        return self._known
+
+    async def run(self) -> None:
+        """Answer until the peer leaves or is closed, and the work it asked for has ended."""
+        try:
+            async with trio.open_nursery() as nursery:
+                with self._reading:
+                    await self._read(nursery)
+                self._forget()
+        finally:
+            self._forget()
+            self.connection.close()
+            self._crowd.leave(self)
+
+    def end(self, reason: str) -> None:
+        """Close the connection for a fault of its peer; the work it asked for goes on, unanswered."""
+        if not self._ended:
+            log.warning("closed the connection of process %d: it %s", self._peer.pid, reason)
+        self._forget()
+        self.connection.close()
+        self._reading.cancel(reason)
+
+    def _forget(self) -> None:
+        """Take nothing any longer of what the crowd bounds."""
+        self._ended = True
+        self._leave_unknown()
+        half, self.half = self.half, 0
+        if half:
+            self._crowd.count_half_line(-half)
+
+    # reading
+
+    async def _read(self, nursery: trio.Nursery) -> None:
+        connection = self.connection
+        try:
+            while True:
+                if not self._known:
+                    await self._take_seat()
+                lines = await connection.receive()
+                if lines is None:
+                    return
+                if self.half or connection.lines.pending:
+                    self._note_half_line(connection.lines.pending)
+                if lines:
+                    await self._handle(lines, nursery)
+        except trio.ClosedResourceError:
+            return
+        except LineTooLong as fault:
+            self.end(f"was refused: {fault}")
+
+    async def _take_seat(self) -> None:
+        """Wait until this unknown connection may be read from; one that says nothing needs no seat."""
+        while self._in_flight:  # what it asked for decides whether it is known
+            await self._finished.wait()
+        if self.is_known() or self._seated:
+            return
+        await self.connection.wait_readable()
+        if not self.is_known():
+            await self._crowd.seats.acquire()
+            self._seated = True
+
+    def _note_half_line(self, pending: int) -> None:
+        growth = pending - self.half
+        self.half = pending
+        self.half_at = trio.current_time()
+        self._crowd.count_half_line(growth)
+
+    async def _handle(self, lines: list[bytes], nursery: trio.Nursery) -> None:
+        limits = self._limits
+        turn = 0
+        for line in lines:
+            if turn == limits.turn:
+                turn = 0
+                self._flush(nursery)
+                await trio.lowlevel.checkpoint()
+            turn += 1
+            self._answer(line, nursery)
+            if self._ended:
+                return
+            if (
+                self._in_flight >= limits.in_flight
+                or self._in_flight_bytes > limits.in_flight_bytes
+                or self.connection.unsent > limits.unsent_pause
+            ):
+                await self._catch_up(nursery)
+        self._flush(nursery)
+
+    async def _catch_up(self, nursery: trio.Nursery) -> None:
+        """Let work end, and let the peer take its answers, before it may ask for more."""
+        limits = self._limits
+        self._flush(nursery)
+        while self._in_flight >= limits.in_flight or self._in_flight_bytes > limits.in_flight_bytes:
+            await self._finished.wait()
+        if self.connection.unsent > limits.unsent_pause:
+            await self.connection.wait_drained()
+
+    # answering
+
+    def _answer(self, line: bytes, nursery: trio.Nursery) -> None:
+        try:
+            envelope = decode(line)
+        except InvalidEnvelope as fault:
+            self._give_now(_failure(INVALID, fault))
+            return
+        try:
+            answer = self._respond(envelope, self._peer)
+        except Exception as fault:  # a fault in answering one request must not cost the others theirs
+            log.exception("cannot answer a %s", envelope.KIND)
+            answer = _failure(envelope.request_id, fault)
+        if isinstance(answer, Ack):
+            self._give_now(answer)
+            return
+        self._in_flight += 1
+        self._in_flight_bytes += len(line)
+        self._leave_unknown()
+        nursery.start_soon(self._work, envelope, answer, len(line), nursery)
+
+    async def _work(
+        self, envelope: Envelope, work: Callable[[], Awaitable[Ack]], size: int, nursery: trio.Nursery
+    ) -> None:
+        try:
+            ack = await work()
+        except Exception as fault:  # as above
+            log.exception("cannot answer a %s", envelope.KIND)
+            ack = _failure(envelope.request_id, fault)
+        finally:
+            self._in_flight -= 1
+            self._in_flight_bytes -= size
+            self._finished.set()
+            self._finished = trio.Event()
+        if self.connection.closed:
+            return
+        self._give(ack)
+        if not (self._known or self._in_flight or self._ended):
+            self._crowd.add_unknown(self)
+        if self.connection.backlog > self._limits.unsent:
+            self.end("does not read its answers")
+        elif not await self.connection.flush_soon():
+            nursery.start_soon(self.connection.drain)
+
+    def _give_now(self, ack: Ack) -> None:
+        self._give(ack)
+        if ack.ok:
+            self._refused = 0
+            return
+        self._refused += 1
+        if self._refused >= self._limits.refused_in_a_row:
+            self.connection.flush()
+            self.end(f"sent {self._refused} invalid or refused lines in a row")
+
+    def _give(self, ack: Ack) -> None:
+        try:
+            line = encode(ack)
+        except (InvalidEnvelope, TypeError, ValueError) as fault:  # a result that JSON cannot say
+            log.exception("cannot encode an answer")
+            line = encode(_failure(ack.request_id, fault))
+        self.connection.put(line)
+        if ack.ok and not self._known:
+            self._become_known()
+
+    def _flush(self, nursery: trio.Nursery) -> None:
+        if not self.connection.flush():
+            nursery.start_soon(self.connection.drain)
+
+    # being known
+
+    def _become_known(self) -> None:
+        self._known = True
+        self.connection.lines.limit = self._limits.line
+        self._leave_unknown()
+
+    def _leave_unknown(self) -> None:
+        self._crowd.remove_unknown(self)
+        if self._seated:
+            self._seated = False
+            self._crowd.seats.release()
+
+
+def _failure(request_id: str, fault: Exception) -> Ack:
+    text = str(fault) if isinstance(fault, BusError) else f"the request failed: {type(fault).__name__}"
+    return Ack(request_id=request_id, ok=False, message=text)
