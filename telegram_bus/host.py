@@ -32,6 +32,7 @@ __all__ = [
     "pid_namespace",
     "process_birth_id",
     "process_state",
+    "process_uid",
     "raise_descriptor_limit",
 ]
 
@@ -69,6 +70,8 @@ class Host(Protocol):
 
     def is_zombie(self, pid: int) -> bool: ...
 
+    def uid(self, pid: int) -> int | None: ...
+
     def boot_id(self) -> str: ...
 
     def pid_namespace(self) -> int: ...
@@ -93,6 +96,13 @@ class Linux:
     def is_zombie(self, pid: int) -> bool:
         fields = self._fields(pid)
         return bool(fields) and fields[0] in {b"Z", b"X", b"x"}
+
+    def uid(self, pid: int) -> int | None:
+        with suppress(OSError), (self._proc / str(pid) / "status").open(errors="surrogateescape") as lines:
+            for line in lines:
+                if line.startswith("Uid:"):
+                    return int(line.split()[1])  # the real one; the owner of /proc/<pid> is not always
+        return None
 
     def _fields(self, pid: int) -> list[bytes]:
         """The fields of /proc/<pid>/stat from the third one on, none where there is no such process."""
@@ -139,6 +149,10 @@ class Darwin:
 
     def is_zombie(self, pid: int) -> bool:
         return (self._run("ps", "-o", "state=", "-p", str(pid)) or "").strip().startswith("Z")
+
+    def uid(self, pid: int) -> int | None:
+        text = (self._run("ps", "-o", "ruid=", "-p", str(pid)) or "").strip()
+        return int(text) if text.isdecimal() else None
 
     def boot_id(self) -> str:
         return (self._run("sysctl", "-n", "kern.bootsessionuuid") or "").strip()
@@ -205,6 +219,11 @@ _host: Host = Darwin() if sys.platform == "darwin" else Linux()
 def process_birth_id(pid: int, host: Host = _host) -> str | None:
     """`processBirthId` of protocol section 8; None where there is no such process to be seen."""
     return host.birth_id(pid)
+
+
+def process_uid(pid: int, host: Host = _host) -> int | None:
+    """The real uid of a process, None where there is no such process to be seen."""
+    return host.uid(pid)
 
 
 def process_state(pid: int, birth: str | None, host: Host = _host) -> ProcessState:

@@ -113,17 +113,18 @@ class Watch:
 
     since: float
     renewal: object = None
+    lease: float = LEASE
 
     def observe(self, seen: Observation) -> tuple[Watch, Judgement]:
         """The watch after this observation, and what is known of the holder now."""
         if seen.renewal != self.renewal:
-            return Watch(since=seen.now, renewal=seen.renewal), Healthy()
+            return evolve(self, since=seen.now, renewal=seen.renewal), Healthy()
         if seen.lateness > OWN_LATENESS:
             return evolve(self, since=seen.now), Suspect(0.0)
         if seen.probe == "answered":
             return evolve(self, since=seen.now), Healthy()
         silent = seen.now - self.since
-        if silent < LEASE:
+        if silent < self.lease:
             return self, Suspect(silent)
         if seen.probe is None:
             return self, Probe(silent)
@@ -197,15 +198,17 @@ def decide_start(at: Situation) -> StartStep:
         return Follow()
     if at.stopped:
         return Stay("the bus was stopped; telegram-bus start goes on", stopped=True)
-    if not at.leader_lock_free:
-        return WaitForLeader("a leader holds the lock and does not answer yet")
     if not at.may_start:
-        return Stay("no leader runs, and this process starts none; telegram-bus start does")
+        return Stay("no leader answers, and this process starts none; telegram-bus start does")
     if not at.configured:
-        return Stay("no leader runs, and none can be started: run telegram-bus leader once, which stores the settings")
+        return Stay("no leader answers, and none can be started: run telegram-bus leader once, it stores the settings")
     if at.retry_in > 0:
         return Stay(f"the last leader that was started failed: {at.last_failure or 'it ended at once'}")
-    return Start() if at.start_lock_held else WaitForLeader("another process is starting a leader")
+    if not at.start_lock_held:
+        return WaitForLeader("another process is starting a leader")
+    if not at.leader_lock_free:
+        return WaitForLeader("a leader holds the lock and does not answer")
+    return Start()
 
 
 def next_delay(previous: float | None, jitter: float) -> float:

@@ -130,7 +130,9 @@ def _api_root(value: object) -> str:
     root = _text(value).rstrip("/")
     if not _is_address(root, ("http", "https")):
         raise ValueError(f"must be an address such as {DEFAULT_API_ROOT} or http://127.0.0.1:8081")
-    return root
+    parts = urlsplit(root)
+    user, at, server = parts.netloc.rpartition("@")
+    return parts._replace(netloc=user + at + server.lower()).geturl()  # one server, one lock
 
 
 def _proxy(value: object) -> str:
@@ -309,7 +311,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         flag="--interpreter",
         variable="TELEGRAM_BUS_INTERPRETER",
         key="interpreter",
-        default=sys.executable,
+        default=Path(sys.executable),
         default_text="the one that runs the leader",
         metavar="PYTHON",
         help="the Python that starts a successor of this leader",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import logging
 import os
@@ -9,8 +10,10 @@ import shlex
 import subprocess
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from attrs import frozen
 
@@ -82,6 +85,8 @@ def load_settings(
     # the interpreter that runs now succeeds the stored one, which may be gone after an upgrade
     for source in (sources[2] | {"interpreter": option("interpreter").default}, sources[1], sources[0]):
         values |= source
+    if "proxy" not in sources[0] | sources[1]:
+        values["proxy"] = _proxy_of(environment, values["api_root"]) or values["proxy"]
     token, origin = _find_token(sources)
     stored_bot = config.get(BOT_KEY)
     if stored_bot is not None and stored_bot != token.bot_id and not values["other_bot"]:
@@ -112,7 +117,7 @@ def store_settings(profile: Profile, settings: Settings) -> None:
         "chat": settings.chat,
         "allow": list(settings.allow),
         "interpreter": str(settings.interpreter),
-        "linger": "never" if settings.linger is None else settings.linger,
+        "linger": "never" if settings.linger is None else _short(settings.linger),
         "api_root": settings.api_root,
     }
     content |= {
@@ -173,6 +178,10 @@ def to_toml(content: Mapping[str, str | int | float | bool | Sequence[int]]) -> 
     return "".join(f"{key} = {_toml_value(value)}\n" for key, value in content.items())
 
 
+def _short(seconds: float) -> float:
+    return int(seconds) if seconds.is_integer() else seconds
+
+
 def _toml_value(value: str | float | bool | Sequence[int]) -> str:
     if isinstance(value, str):
         # JSON's escapes are TOML's, except that TOML wants DEL escaped too
@@ -207,6 +216,27 @@ def _parse(one: Option, value: object, way: str) -> object:
     except ValueError as error:
         shown = "" if one.name == "token" else f" {value!r}"
         raise SettingsError(f"{way}{shown} {error}") from None  # the cause would show a token in a traceback
+
+
+def _proxy_of(environment: Mapping[str, str], api_root: str) -> str | None:
+    """The proxy that the usual variables (https_proxy, all_proxy, no_proxy) name: a successor has to know it too."""
+    parts = urlsplit(api_root)
+    for name in (f"{parts.scheme}_proxy", "all_proxy"):
+        proxy = environment.get(name) or environment.get(name.upper())
+        if proxy:
+            exceptions = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+            direct = _is_direct(parts.hostname or "", exceptions)
+            return None if direct else str(_parse(option("proxy"), proxy, f"${name}"))
+    return None
+
+
+def _is_direct(name: str, exceptions: str) -> bool:
+    """Whether no_proxy names this server (or a domain it is in); this machine is always reached directly."""
+    with suppress(ValueError):
+        if ipaddress.ip_address(name).is_loopback:
+            return True
+    listed = [entry.strip().lstrip(".").lower() for entry in exceptions.split(",") if entry.strip()]
+    return name == "localhost" or any(entry == "*" or f".{name}".endswith(f".{entry}") for entry in listed)
 
 
 def _find_token(sources: Sequence[Mapping[str, Any]]) -> tuple[Token, Path | str | None]:

@@ -1,0 +1,116 @@
+"""Starting a leader that outlives whoever starts it: an orphan in a session of its own, its output in leader.log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import trio
+from attrs import frozen
+
+from telegram_bus import host
+from telegram_bus.core.errors import NoLeader
+from telegram_bus.home import HOME_VARIABLE, Profile
+
+__all__ = ["StartedLeader", "last_words", "start_leader_detached"]
+
+log = logging.getLogger(__name__)
+
+LOG_MAX: Final = 10_000_000
+"""Bytes of leader.log at which the next start sets it aside, as leader.log.1."""
+
+LOG_TAIL: Final = 16_384
+
+# Runs in a small interpreter of its own: forking this process would copy its threads' locks and its event loop.
+# The leader becomes an orphan that leads no session, so it can never get a terminal, and no child of ours to wait for.
+DETACH: Final = """
+import os, sys
+log, *command = sys.argv[1:]
+os.chdir("/")
+os.umask(0o077)
+pid = os.fork()
+if pid:
+    print(pid)
+else:
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    os.execv(command[0], command)
+"""
+
+
+@frozen
+class StartedLeader:
+    """A process that was started as a leader; `log_offset` is where its output begins in leader.log."""
+
+    pid: int
+    birth: str | None
+    log_offset: int
+
+    def has_exited(self) -> bool:
+        return host.process_state(self.pid, self.birth) == "dead"
+
+
+async def start_leader_detached(
+    profile: Profile, interpreter: str, environment: Mapping[str, str] | None = None
+) -> StartedLeader:
+    """Start `<interpreter> -P -m telegram_bus leader --profile NAME --detached`, and do not wait whether it works.
+
+    It gets none of our options: what it serves stands in config.toml. Raises NoLeader where the interpreter is none.
+    """
+    profile.ensure()
+    _set_log_aside(profile)
+    offset = profile.leader_log.stat().st_size if profile.leader_log.exists() else 0
+    leader = ["-P", "-m", "telegram_bus", "leader", "--profile", profile.name, "--detached"]
+    command = [interpreter, "-I", "-S", "-c", DETACH, str(profile.leader_log), interpreter, *leader]
+    try:
+        done = await trio.run_process(
+            command,
+            capture_stdout=True,
+            capture_stderr=True,
+            start_new_session=True,
+            check=False,
+            env=_leader_environment(profile, os.environ if environment is None else environment),
+        )
+        pid = int(done.stdout)
+    except (OSError, ValueError) as error:
+        raise NoLeader(f"the interpreter {interpreter} of config.toml starts nothing: {error}") from error
+    log.info("started a leader of profile %s, process %d", profile.name, pid)
+    return StartedLeader(pid, host.process_birth_id(pid), offset)
+
+
+def _leader_environment(profile: Profile, environment: Mapping[str, str]) -> dict[str, str]:
+    """Ours, without what could decide which bot the leader serves, and how it gets to Telegram."""
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(("TELEGRAM_BOT_", "TELEGRAM_BUS_"))
+        and name.lower() not in {"http_proxy", "https_proxy", "all_proxy"}
+    }
+    return kept | {HOME_VARIABLE: str(profile.home.root)}
+
+
+def _set_log_aside(profile: Profile) -> None:
+    with suppress(OSError):
+        if profile.leader_log.stat().st_size > LOG_MAX:
+            profile.leader_log.replace(profile.leader_log.with_name("leader.log.1"))
+
+
+def last_words(profile: Profile, offset: int) -> str:
+    """Why a leader ended, by its last line in the log after `offset`."""
+    lines: list[bytes] = []
+    with suppress(OSError), profile.leader_log.open("rb") as file:
+        file.seek(max(offset, os.fstat(file.fileno()).st_size - LOG_TAIL))
+        lines = [line for line in file.read(LOG_TAIL).splitlines() if line.strip()]
+    if not lines:
+        return f"the leader that was started ended at once and said nothing; look into {profile.leader_log}"
+    text = lines[-1].decode(errors="replace").strip()
+    with suppress(ValueError):
+        entry: Any = json.loads(text)
+        if isinstance(entry, dict) and isinstance(entry.get("message"), str):
+            text = entry["message"]
+    return f"the leader that was started ended at once: {text[:500]}"

@@ -1,0 +1,276 @@
+"""Being the leader: two locks held for life, a lease that is renewed, and a scope that ends when they are lost."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import trio
+from attrs import define, field
+
+from telegram_bus.core.election import CannotTell, Frozen, Healthy, Judgement
+from telegram_bus.core.errors import LeadershipLost, SettingsError, StateError
+from telegram_bus.core.values import ProtocolIdentity
+from telegram_bus.home import Home, Profile, ensure_private_directory, user_locks_dir
+from telegram_bus.locks import FileLock
+from telegram_bus.roles.holder import DEFAULT_TIMES, POLL, Times, answering_leader, describe, this_process, watch_holder
+from telegram_bus.roles.record import LeaderRecord, read_leader, write_leader
+from telegram_bus.roles.settings import Settings
+
+__all__ = ["LeaderRecord", "Term", "Times", "bot_lock_path", "hold_leadership", "read_leader"]
+
+log = logging.getLogger(__name__)
+
+Report = Callable[[str], None]
+
+
+def bot_lock_path(settings: Settings) -> Path:
+    """The lock that all homes and profiles of this user share for one bot at one Bot API server."""
+    server = hashlib.sha256(settings.api_root.encode()).hexdigest()[:8]
+    return user_locks_dir() / f"{settings.bot_id}-{server}.lock"
+
+
+@define(eq=False)
+class Term:
+    """One leader's time; `epoch` is assigned once the store has said it, `lost` says why the term ended early."""
+
+    profile: Profile
+    instance: str
+    since: float
+    epoch: int = 0
+    lost: str | None = None
+    _locks: tuple[FileLock, ...] = field(repr=False, default=())
+    _scope: trio.CancelScope | None = field(repr=False, default=None)
+    _complained: bool = False
+
+    def check(self) -> None:
+        """Raises LeadershipLost when the term is over or another may hold the locks; looks at the files."""
+        if self.lost is None:
+            for lock in self._locks:
+                if not self._is_intact(lock):
+                    self.lose(f"the lock file {lock.path} was removed or replaced")
+        if self.lost is not None:
+            raise LeadershipLost(self.lost)
+
+    def lose(self, reason: str) -> None:
+        """End the term at once; what runs in it is cancelled with `reason`."""
+        if self.lost is None:
+            self.lost = reason
+            log.error("this process leads no more: %s", reason)
+        if self._scope is not None:
+            self._scope.cancel(reason)
+
+    async def publish_record(
+        self, endpoint: str | os.PathLike[str], protocol: ProtocolIdentity, *, state: str = "leading"
+    ) -> LeaderRecord:
+        """Write leader.json, by which followers find this leader. Raises LeadershipLost, StateError (a full disk)."""
+        record = LeaderRecord(
+            holder=this_process(),
+            instance=self.instance,
+            epoch=self.epoch,
+            endpoint=os.fspath(endpoint),
+            protocol=protocol,
+            state=state,
+            since=self.since,
+        )
+        self.check()
+        try:
+            await trio.to_thread.run_sync(write_leader, self.profile, record)
+        except OSError as error:
+            raise StateError(f"cannot write {self.profile.leader_json}: {error.strerror}") from error
+        return record
+
+    def renew(self) -> None:
+        """Renew the lease, after `check`."""
+        self.check()
+        for lock in self._locks:
+            try:
+                lock.touch()
+            except OSError as error:  # whoever suspects us will ask, and we answer
+                self._complain(lock, error)
+
+    def _is_intact(self, lock: FileLock) -> bool:
+        try:
+            return lock.is_intact()
+        except OSError as error:
+            self._complain(lock, error)
+            return True  # nothing shows that somebody else could hold it
+
+    def _complain(self, lock: FileLock, error: OSError) -> None:
+        if not self._complained:
+            log.warning("cannot look at or renew %s: %s", lock.path, error)
+            self._complained = True
+
+
+@asynccontextmanager
+async def hold_leadership(
+    profile: Profile,
+    settings: Settings,
+    *,
+    standby: bool = False,
+    report: Report = log.info,
+    times: Times = DEFAULT_TIMES,
+) -> AsyncIterator[Term]:
+    """Lead while the block runs. With `standby` wait for the locks as long as it takes, else refuse where one leads.
+
+    `report` gets lines for a person while this waits. Raises LeadershipLost where another leads, and when the locks
+    are lost (the block is cancelled then); StateError where the directories or locks cannot be had.
+    """
+    profile.ensure()
+    locks = await _take_locks(profile, settings, standby, report, times)
+    instance = f"leader:{os.getpid()}:{time.time_ns() // 1_000_000}:{os.urandom(4).hex()}"
+    term = Term(profile, instance, time.time(), locks=locks)
+    failure: Exception | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            term._scope = nursery.cancel_scope  # noqa: SLF001
+            term.renew()
+            nursery.start_soon(_keep_renewing, term, times.renew_every)
+            try:
+                yield term
+            except Exception as error:  # noqa: BLE001 - raised again below, out of the nursery's group
+                failure = error
+            nursery.cancel_scope.cancel("the term is over")
+    finally:
+        _close(locks)
+    if term.lost is not None:
+        raise LeadershipLost(term.lost) from failure
+    if failure is not None:
+        raise failure
+
+
+async def _keep_renewing(term: Term, every: float) -> None:
+    while True:
+        await trio.sleep(every)
+        try:
+            term.renew()
+        except LeadershipLost:
+            return  # the scope is cancelled, and hold_leadership raises it
+
+
+async def _take_locks(
+    profile: Profile, settings: Settings, standby: bool, report: Report, times: Times
+) -> tuple[FileLock, ...]:
+    held = _try_locks(profile, settings)
+    if isinstance(held, Profile):
+        if standby:
+            report(f"standing by; the bot is held by {describe(held)}")
+            held = await _wait_for_locks(profile, settings, held, report, times)
+        elif await answering_leader(held, times.probe) is None:
+            # it starts, ends, or is frozen: all of which show soon
+            with trio.move_on_after(times.lease + times.probe + times.farewell + times.patience) as limit:
+                held = await _wait_for_locks(profile, settings, held, report, times, refused_by=limit)
+    if isinstance(held, Profile):
+        raise LeadershipLost(
+            f"the bot is held by {describe(held)}: end that leader with telegram-bus stop, or wait with --standby"
+        )
+    return held
+
+
+async def _wait_for_locks(
+    profile: Profile,
+    settings: Settings,
+    holder: Profile,
+    report: Report,
+    times: Times,
+    *,
+    refused_by: trio.CancelScope | None = None,
+) -> tuple[FileLock, ...]:
+    """Try the locks every 25 ms while watching whoever holds them.
+
+    An answer of the holder cancels `refused_by`, where it is given.
+    """
+    while True:
+        held: tuple[FileLock, ...] | Profile | StateError = holder
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_watch, holder, report, times)
+                if refused_by is not None:
+                    nursery.start_soon(_cancel_when_answered, holder, refused_by, times)
+                while isinstance(held, Profile) and held.directory == holder.directory:
+                    await trio.sleep(POLL)
+                    try:
+                        held = _try_locks(profile, settings)
+                    except StateError as error:
+                        held = error  # raised below, out of the nursery's group
+                nursery.cancel_scope.cancel("the locks were had, or another holds them")
+        except BaseException:
+            if isinstance(held, tuple):
+                _close(held)
+            raise
+        match held:
+            case Profile():
+                holder = held
+            case StateError():
+                raise held
+            case _:
+                return held
+
+
+def _try_locks(profile: Profile, settings: Settings) -> tuple[FileLock, ...] | Profile:
+    """Both locks without waiting, or the profile whose leader holds one of them."""
+    own = FileLock.try_lock(profile.leader_lock)
+    if own is None:
+        return profile
+    path = bot_lock_path(settings)
+    try:
+        ensure_private_directory(path.parent.parent)
+        ensure_private_directory(path.parent)
+        shared = FileLock.try_lock(path)
+        if shared is not None:
+            with suppress(OSError):  # a full disk: whoever waits then knows less
+                shared.write_note(f"{profile.home.root}\n{profile.name}\n")
+            return own, shared
+    except BaseException:
+        own.close()
+        raise
+    own.close()
+    return _profile_in(path) or profile
+
+
+def _profile_in(path: Path) -> Profile | None:
+    try:
+        root, name = path.read_text(errors="surrogateescape").splitlines()
+        return Home(root).profile(name)
+    except (OSError, ValueError, SettingsError):
+        return None  # the holder has not written it yet
+
+
+async def _watch(holder: Profile, report: Report, times: Times) -> None:
+    said: str | None = None
+
+    def judge(judgement: Judgement, _: LeaderRecord | None) -> None:
+        nonlocal said
+        words = _in_words(judgement, holder)
+        if words is not None and words != said:
+            report(words)
+            said = words
+
+    await watch_holder(holder, judge, times=times)
+
+
+def _in_words(judgement: Judgement, holder: Profile) -> str | None:
+    match judgement:
+        case Healthy():
+            return f"a leader holds the bot: {describe(holder)}"
+        case Frozen():
+            return f"the leader was frozen and is being ended: {describe(holder)}"
+        case CannotTell(reason):
+            return f"the leader does not renew its lease, but {reason}; end it by hand: {describe(holder)}"
+    return None
+
+
+async def _cancel_when_answered(holder: Profile, scope: trio.CancelScope, times: Times) -> None:
+    while await answering_leader(holder, times.probe) is None:  # noqa: ASYNC110 - another process
+        await trio.sleep(times.look_every)
+    scope.cancel("a leader answers")
+
+
+def _close(locks: tuple[FileLock, ...]) -> None:
+    for lock in reversed(locks):
+        lock.close()

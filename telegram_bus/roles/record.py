@@ -1,0 +1,113 @@
+"""What `leader.json` says of the leader: who it is, where it listens, since when; written once per term."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, Final
+
+from attrs import frozen
+
+from telegram_bus.core.election import Holder
+from telegram_bus.core.values import ProtocolIdentity
+from telegram_bus.home import Profile, atomic_write
+
+__all__ = ["LeaderRecord", "read_leader", "write_leader"]
+
+log = logging.getLogger(__name__)
+
+VERSION: Final = 1
+RECORD_MAX: Final = 1 << 16
+
+
+@frozen(kw_only=True)
+class LeaderRecord:
+    """One term of one leader; `since` is wall-clock time in seconds, `endpoint` the public path of its socket."""
+
+    holder: Holder
+    instance: str
+    epoch: int
+    endpoint: str
+    protocol: ProtocolIdentity
+    state: str
+    since: float
+
+    @property
+    def pid(self) -> int:
+        return self.holder.pid
+
+
+def write_leader(profile: Profile, record: LeaderRecord) -> None:
+    """Replace leader.json, durably; raises OSError."""
+    holder, protocol = record.holder, record.protocol
+    content = {
+        "version": VERSION,
+        "pid": holder.pid,
+        "birth": holder.birth,
+        "bootId": holder.boot_id,
+        "pidNamespace": holder.pid_namespace,
+        "uid": holder.uid,
+        "instance": record.instance,
+        "epoch": record.epoch,
+        "endpoint": record.endpoint,
+        "protocol": {
+            "protocolVersion": protocol.protocol_version,
+            "runtimeBuild": protocol.runtime_build,
+            "capabilities": list(protocol.capabilities),
+        },
+        "state": record.state,
+        "since": record.since,
+    }
+    atomic_write(profile.leader_json, json.dumps(content, indent=1).encode() + b"\n")
+
+
+def read_leader(profile: Profile) -> LeaderRecord | None:
+    """The last leader that published itself, living or not; None where there was none, or for rubbish."""
+    try:
+        with profile.leader_json.open("rb") as file:
+            content = json.loads(file.read(RECORD_MAX))
+        return _decode(content)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("%s is of no use: %s", profile.leader_json, error)
+        return None
+
+
+def _decode(content: object) -> LeaderRecord:
+    if not isinstance(content, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 - whatever is wrong with it is the same fault
+    version = _field(content, "version", int)
+    if version != VERSION:
+        raise ValueError(f"its version is {version}, ours {VERSION}")
+    protocol = _field(content, "protocol", dict)
+    capabilities = _field(protocol, "capabilities", list)
+    if not all(isinstance(name, str) for name in capabilities):
+        raise ValueError("capabilities has the wrong type")
+    birth = content.get("birth")
+    return LeaderRecord(
+        holder=Holder(
+            pid=_field(content, "pid", int),
+            birth=birth if isinstance(birth, str) else None,
+            boot_id=_field(content, "bootId", str),
+            pid_namespace=_field(content, "pidNamespace", int),
+            uid=_field(content, "uid", int),
+        ),
+        instance=_field(content, "instance", str),
+        epoch=_field(content, "epoch", int),
+        endpoint=_field(content, "endpoint", str),
+        protocol=ProtocolIdentity(
+            protocol_version=_field(protocol, "protocolVersion", int),
+            runtime_build=_field(protocol, "runtimeBuild", str),
+            capabilities=tuple(capabilities),
+        ),
+        state=_field(content, "state", str),
+        since=float(_field(content, "since", (int, float))),
+    )
+
+
+def _field(content: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
+    value = content.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{name} is missing or has the wrong type")  # noqa: TRY004 - as above
+    return value

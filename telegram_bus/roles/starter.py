@@ -1,0 +1,277 @@
+"""How a follower without a leader gets one: it finds it, waits for whoever starts it, or starts it, one at a time."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import trio
+from attrs import evolve, field, frozen, mutable
+
+from telegram_bus.core.election import (
+    CannotTell,
+    Follow,
+    Judgement,
+    Situation,
+    Start,
+    StartStep,
+    Stay,
+    WaitForLeader,
+    decide_start,
+    next_delay,
+    restart_delay,
+)
+from telegram_bus.core.errors import BusError, NoLeader
+from telegram_bus.home import Profile
+from telegram_bus.locks import FileLock
+from telegram_bus.roles.detached import StartedLeader, last_words, start_leader_detached
+from telegram_bus.roles.holder import DEFAULT_TIMES, POLL, Times, answering_leader, describe, watch_holder
+from telegram_bus.roles.record import LeaderRecord
+
+__all__ = [
+    "PARENT_VARIABLE",
+    "LeaderStopped",
+    "StartedLeader",
+    "ensure_leader",
+    "start_leader",
+    "start_leader_detached",
+]
+
+log = logging.getLogger(__name__)
+
+PARENT_VARIABLE: Final = "TELEGRAM_BUS_PARENT"
+"""Set for the programs that a follower wraps; under it nothing starts a leader unasked."""
+
+LOCK_EVERY: Final = 1.0
+"""Seconds between two tries for the start lock: a starter that died is replaced so fast."""
+FORGET_FAILURES: Final = 600.0
+
+
+class LeaderStopped(NoLeader):
+    """A person stopped the bus; members wait until the mark is gone."""
+
+
+async def ensure_leader(
+    profile: Profile,
+    *,
+    may_start: bool = True,
+    head_start: float = 0.0,
+    report: Callable[[str], None] = log.debug,
+    times: Times = DEFAULT_TIMES,
+) -> LeaderRecord:
+    """The leader of the profile, which answered a request a moment ago; started if need be and `may_start`.
+
+    `head_start` seconds are left to others first. `report` gets the reasons for waiting. Gives up only for a reason:
+    raises LeaderStopped while the bus is stopped, NoLeader(reason) when no leader can be had for now (try again later),
+    StateError or SettingsError when files of ours are in the way.
+    """
+    record = await answering_leader(profile, times.probe)
+    if record is not None:
+        return record
+    await trio.sleep(head_start)
+    search = _Search(profile, may_start and not os.environ.get(PARENT_VARIABLE), report, times)
+    return await search.run()
+
+
+async def start_leader(profile: Profile, *, report: Callable[[str], None] = log.info) -> LeaderRecord:
+    """For a person who asks for it: remove the mark `stopped`, and start a leader where none answers.
+
+    Raises as `ensure_leader` does, but an earlier failed start does not hold it back.
+    """
+    profile.stopped.unlink(missing_ok=True)
+    record = await answering_leader(profile)
+    if record is not None:
+        return record
+    may_start = not os.environ.get(PARENT_VARIABLE)
+    return await _Search(profile, may_start, report, DEFAULT_TIMES, obeys_back_off=False).run()
+
+
+@frozen(kw_only=True)
+class _Failures:
+    """What start.lock tells of the starts that failed; `at` is wall-clock time, shared by all followers."""
+
+    count: int = 0
+    at: float = 0.0
+    reason: str = ""
+
+    @classmethod
+    def read(cls, path: Path) -> _Failures:
+        try:
+            noted = json.loads(path.read_bytes() or b"{}")
+            return cls(count=int(noted["count"]), at=float(noted["at"]), reason=str(noted["reason"]))
+        except (OSError, ValueError, TypeError, KeyError, OverflowError):
+            return cls()  # none, or just being written
+
+    def retry_in(self, now: float) -> float:
+        since = now - self.at
+        # a clock that was set back must not hold anybody back
+        return restart_delay(self.count) - since if since >= 0 else 0.0
+
+    def and_now(self, now: float, reason: str) -> _Failures:
+        """These and one more; what failed long ago does not count."""
+        recent = self.count if 0 <= now - self.at < FORGET_FAILURES else 0
+        return _Failures(count=recent + 1, at=now, reason=reason)
+
+    def note(self) -> str:
+        return json.dumps({"count": self.count, "at": self.at, "reason": self.reason})
+
+
+@mutable(eq=False)
+class _Search:
+    """One search for a leader; it knows a little of what it saw, and holds the start lock at times."""
+
+    profile: Profile
+    may_start: bool
+    report: Callable[[str], None]
+    times: Times
+    obeys_back_off: bool = True
+    _lock: FileLock | None = None
+    _lock_tried: float = -LOCK_EVERY
+    _doubt: str | None = None
+    _found: LeaderRecord | None = None
+    _last_reason: str = field(default="no leader answers")
+
+    async def run(self) -> LeaderRecord:
+        outcome: LeaderRecord | BusError
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch)
+                try:
+                    outcome = await self._look_until_sure()
+                except BusError as error:
+                    outcome = error  # raised below, out of the nursery's group
+                nursery.cancel_scope.cancel("the search is over")
+        finally:
+            self._drop_lock()
+        if isinstance(outcome, BusError):
+            raise outcome
+        return outcome
+
+    async def _look_until_sure(self) -> LeaderRecord:
+        delay: float | None = None
+        began = trio.current_time()
+        patience = self.times.lease + self.times.probe + self.times.farewell + self.times.patience
+        while True:
+            match self._next_step():
+                case Follow():
+                    assert self._found is not None
+                    return self._found
+                case Stay(reason, stopped):
+                    raise LeaderStopped(reason) if stopped else NoLeader(reason)
+                case Start():
+                    return await self._start()
+                case WaitForLeader(reason):
+                    self._say(reason)
+            if self._doubt is not None:
+                raise NoLeader(self._doubt)
+            if trio.current_time() - began > patience:
+                raise NoLeader(self._last_reason)
+            delay = next_delay(delay, random.random())
+            await trio.sleep(delay)
+            self._found = await answering_leader(self.profile, self.times.probe)
+
+    def _next_step(self) -> StartStep:
+        """Look at the files, take the start lock where that is our turn, and decide."""
+        failures = _Failures.read(self.profile.start_lock)
+        at = Situation(
+            answered=self._found is not None,
+            stopped=self.profile.stopped.exists(),
+            may_start=self.may_start,
+            configured=True,
+            retry_in=failures.retry_in(time.time()) if self.obeys_back_off else 0.0,
+            last_failure=failures.reason or None,
+            start_lock_held=True,
+            leader_lock_free=True,
+        )
+        step = decide_start(at)
+        if not isinstance(step, Start):
+            return step
+        # nothing speaks against a start: now look at what costs more
+        if not _interpreter(self.profile):
+            return decide_start(evolve(at, configured=False))
+        held = self._have_lock()
+        return decide_start(evolve(at, start_lock_held=held, leader_lock_free=held and self._leader_lock_is_free()))
+
+    def _have_lock(self) -> bool:
+        now = trio.current_time()
+        if self._lock is None and now - self._lock_tried >= LOCK_EVERY:
+            self._lock_tried = now
+            self.profile.ensure()
+            self._lock = FileLock.try_lock(self.profile.start_lock)
+        return self._lock is not None
+
+    def _leader_lock_is_free(self) -> bool:
+        lock = FileLock.try_lock(self.profile.leader_lock)
+        if lock is None:
+            return False
+        lock.close()
+        return True
+
+    async def _start(self) -> LeaderRecord:
+        """Start a leader and wait until it (or another) answers; the start lock is held meanwhile."""
+        assert self._lock is not None
+        interpreter = _interpreter(self.profile)
+        assert interpreter is not None
+        self._say("starting a leader")
+        try:
+            started = await start_leader_detached(self.profile, interpreter)
+            record = await self._until_it_answers(started)
+        except NoLeader as failure:
+            earlier = _Failures.read(self.profile.start_lock)
+            with suppress(OSError):
+                self._lock.write_note(earlier.and_now(time.time(), str(failure)).note())
+            raise
+        with suppress(OSError):
+            self._lock.write_note("")
+        return record
+
+    async def _until_it_answers(self, started: StartedLeader) -> LeaderRecord:
+        with trio.move_on_after(self.times.patience):
+            while True:
+                exited = started.has_exited()
+                record = await answering_leader(self.profile, self.times.probe)
+                if record is not None:
+                    return record
+                if exited:
+                    raise NoLeader(last_words(self.profile, started.log_offset))
+                await trio.sleep(POLL)
+        raise NoLeader(
+            f"the leader that was started, process {started.pid}, did not answer within {self.times.patience:g} s; "
+            f"look into {self.profile.leader_log}"
+        )
+
+    async def _watch(self) -> None:
+        """Only who holds the start lock ends a frozen leader, so that one process does it."""
+
+        def judge(judgement: Judgement, _: LeaderRecord | None) -> None:
+            if isinstance(judgement, CannotTell) and self._lock is not None:
+                self._doubt = (
+                    f"the leader neither answers nor renews its lease, but {judgement.reason}; "
+                    f"end it by hand: {describe(self.profile)}"
+                )
+
+        await watch_holder(self.profile, judge, may_end=lambda: self._lock is not None, times=self.times)
+
+    def _say(self, reason: str) -> None:
+        if reason != self._last_reason:
+            self._last_reason = reason
+            self.report(reason)
+
+    def _drop_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def _interpreter(profile: Profile) -> str | None:
+    """What starts a successor, None where nothing can; config.toml is read here only, and no token kept."""
+    from telegram_bus.roles.settings import stored_interpreter  # noqa: PLC0415 - 15 ms a follower rarely needs
+
+    return stored_interpreter(profile)
