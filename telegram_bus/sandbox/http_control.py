@@ -1,0 +1,216 @@
+"""The control of the sandbox over HTTP, `/sandbox/…`: its state, the record, and what people do. JSON both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import attrs
+import trio
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from telegram_bus.sandbox import model_doings as doings
+from telegram_bus.sandbox.engine import Engine
+from telegram_bus.sandbox.model_types import Chat, Json, Settings, User
+from telegram_bus.sandbox.model_views import world_state
+from telegram_bus.sandbox.record import Wanted
+
+__all__ = ["control_routes"]
+
+MAX_WAIT = 300.0  # seconds that a request of ours may wait
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@attrs.frozen
+class _Asked:
+    """What a person wants: the request's fields, and who does it where."""
+
+    fields: Json
+    chat: Chat
+    user: User
+
+    def number(self, name: str) -> int:
+        value = self.fields.get(name, 0)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise doings.UnknownError(f"{name} must be a number")
+        return value
+
+    def text(self, name: str) -> str:
+        value = self.fields.get(name, "")
+        if not isinstance(value, str):
+            raise doings.UnknownError(f"{name} must be a text")
+        return value
+
+
+def control_routes(engine: Engine) -> list[Route]:
+    """The routes of the control."""
+    gets: dict[str, Endpoint] = {
+        "/sandbox/state": lambda request: _state(engine, request),
+        "/sandbox/changes": lambda request: _changes(engine, request),
+        "/sandbox/record": lambda request: _record(engine, request),
+    }
+    routes = [Route(path, _guarded(endpoint), methods=["GET"]) for path, endpoint in gets.items()]
+    posts = {f"/sandbox/{name}": doing for name, doing in _DOINGS.items()}
+    routes += [Route(path, _guarded(_doing(engine, doing)), methods=["POST"]) for path, doing in posts.items()]
+    return routes
+
+
+def _guarded(endpoint: Endpoint) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except (doings.UnknownError, ValueError) as error:
+            return JSONResponse({"error": str(error)}, status_code=400)
+
+    return answer
+
+
+def _doing(engine: Engine, doing: Callable[[Engine, _Asked, float], Any]) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        fields = await request.json()
+        if not isinstance(fields, dict):
+            raise doings.UnknownError("send a JSON object")
+        asked = _asked(engine, fields)
+        result = engine.act(lambda now: doing(engine, asked, now))
+        return JSONResponse({"result": result})
+
+    return answer
+
+
+def _asked(engine: Engine, fields: Json) -> _Asked:
+    # Without user_id the owner does it, without chat_id in that person's private chat.
+    world = engine.world
+    user = world.users.get(fields.get("user_id", world.owner.id))
+    if user is None:
+        raise doings.UnknownError("no such user_id")
+    chat = world.chats.get(fields.get("chat_id", user.id))
+    if chat is None:
+        raise doings.UnknownError("no such chat_id")
+    return _Asked(fields, chat, user)
+
+
+def _say(engine: Engine, asked: _Asked, now: float) -> Json:
+    return doings.say(
+        engine.world, asked.chat, asked.user, asked.text("text"), now,
+        thread_id=asked.number("thread_id"), reply_to=asked.number("reply_to"),
+    )  # fmt: skip
+
+
+def _edit(engine: Engine, asked: _Asked, now: float) -> Json:
+    return doings.edit(engine.world, asked.chat, asked.user, asked.number("message_id"), asked.text("text"), now)
+
+
+def _delete(engine: Engine, asked: _Asked, _now: float) -> bool:
+    doings.delete_message(engine.world, asked.chat, asked.user, asked.number("message_id"))
+    return True
+
+
+def _press(engine: Engine, asked: _Asked, now: float) -> str:
+    return doings.press(engine.world, asked.chat, asked.user, asked.number("message_id"), asked.text("data"), now)
+
+
+def _react(engine: Engine, asked: _Asked, now: float) -> bool:
+    doings.react(engine.world, asked.chat, asked.user, asked.number("message_id"), asked.text("emoji"), now)
+    return True
+
+
+def _create_topic(engine: Engine, asked: _Asked, now: float) -> Json:
+    return doings.create_topic(engine.world, asked.chat, asked.user, asked.text("name"), now)
+
+
+def _rename_topic(engine: Engine, asked: _Asked, now: float) -> Json:
+    return doings.rename_topic(engine.world, asked.chat, asked.user, asked.number("thread_id"), asked.text("name"), now)
+
+
+def _close_topic(engine: Engine, asked: _Asked, now: float) -> Json:
+    return doings.close_topic(engine.world, asked.chat, asked.user, asked.number("thread_id"), now, closed=True)
+
+
+def _reopen_topic(engine: Engine, asked: _Asked, now: float) -> Json:
+    return doings.close_topic(engine.world, asked.chat, asked.user, asked.number("thread_id"), now, closed=False)
+
+
+def _delete_topic(engine: Engine, asked: _Asked, _now: float) -> bool:
+    doings.delete_topic(engine.world, asked.chat, asked.number("thread_id"))
+    return True
+
+
+def _block(engine: Engine, asked: _Asked, now: float) -> bool:
+    doings.block(engine.world, asked.user, now, blocked=asked.fields.get("blocked", True) is True)
+    return True
+
+
+def _settings(engine: Engine, asked: _Asked, _now: float) -> Json:
+    known = {field.name for field in attrs.fields(Settings)}
+    chosen = {name: value for name, value in asked.fields.items() if name in known}
+    if not chosen or not all(isinstance(value, bool) for value in chosen.values()):
+        raise doings.UnknownError(f"give one of {', '.join(sorted(known))} as true or false")
+    doings.change_settings(engine.world, **chosen)
+    return attrs.asdict(engine.world.settings)
+
+
+_DOINGS: dict[str, Callable[[Engine, _Asked, float], Any]] = {
+    "say": _say,
+    "edit": _edit,
+    "delete": _delete,
+    "press": _press,
+    "react": _react,
+    "topics/create": _create_topic,
+    "topics/rename": _rename_topic,
+    "topics/close": _close_topic,
+    "topics/reopen": _reopen_topic,
+    "topics/delete": _delete_topic,
+    "block": _block,
+    "settings": _settings,
+}
+
+
+async def _state(engine: Engine, _request: Request) -> Response:
+    world = engine.world
+    return JSONResponse({"instance": engine.instance, "now": engine.now(), **world_state(world)})
+
+
+async def _changes(engine: Engine, request: Request) -> Response:
+    after = int(request.query_params.get("after", "0"))
+    changes = engine.world.changes
+    with trio.move_on_after(_seconds(request)):
+        while changes.after(after) == []:
+            await engine.wait_change()
+    found = changes.after(after)
+    return JSONResponse(
+        {"instance": engine.instance, "seq": changes.last, "reset": found is None, "changes": found or []}
+    )
+
+
+async def _record(engine: Engine, request: Request) -> Response:
+    query = dict(request.query_params)
+    wanted = _wanted(query)
+    count = int(query.get("count", "1"))
+    with trio.move_on_after(_seconds(request)):
+        while len(engine.record.find(wanted)) < count:
+            await engine.wait_change()
+    entries = engine.record.find(wanted)
+    shown = [attrs.asdict(entry) for entry in entries]
+    return JSONResponse({"entries": shown, "last": engine.record.last, "enough": len(entries) >= count})
+
+
+def _wanted(query: dict[str, str]) -> Wanted:
+    truths: dict[str, bool | None] = {
+        name: query[name] == "true" if name in query else None for name in ("ok", "open", "disconnected")
+    }
+    params = {name.removeprefix("param."): value for name, value in query.items() if name.startswith("param.")}
+    return Wanted(
+        after=int(query.get("after", "0")),
+        kind=query.get("kind"),
+        method=query.get("method"),
+        text=query.get("text"),
+        params=params,
+        **truths,
+    )
+
+
+def _seconds(request: Request) -> float:
+    return max(0.0, min(MAX_WAIT, float(request.query_params.get("wait", "0"))))

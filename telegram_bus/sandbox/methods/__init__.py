@@ -1,0 +1,30 @@
+"""The Bot API's methods, by name: pure functions of the world, the arguments and the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from telegram_bus.sandbox.args import Args
+from telegram_bus.sandbox.methods import chats, messages, presence, settings, topics
+from telegram_bus.sandbox.model import World
+from telegram_bus.sandbox.refusal import Refusal
+
+__all__ = ["METHODS", "Method", "call"]
+
+Method = Callable[[World, Args, float], Any]
+
+# getUpdates is absent: it may wait, so the poll endpoint answers it.
+METHODS: dict[str, Method] = {
+    method.__name__.replace("_", ""): method
+    for module in (chats, messages, presence, settings, topics)
+    for method in module.METHODS
+}
+
+
+def call(world: World, method: str, args: Args, now: float) -> Any:
+    """The result of a method, whatever the case of its name; raises `Refusal`, also for an unknown one."""
+    found = METHODS.get(method.lower())
+    if found is None:
+        raise Refusal(404, "Not Found: method not found")
+    return found(world, args, now)

@@ -1,0 +1,119 @@
+"""What a call is about: the chat, thread, message and keyboard that its arguments name, or the refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from telegram_bus.sandbox.args import Args
+from telegram_bus.sandbox.model import World
+from telegram_bus.sandbox.model_types import Chat, Json, Message
+from telegram_bus.sandbox.refusal import bad_request, forbidden
+
+__all__ = ["find_chat", "find_open_chat", "find_replied", "find_thread", "need_message", "read_keyboard"]
+
+MAX_CALLBACK_DATA = 64  # bytes, M11
+_ACTIONS = ("url", "web_app", "login_url", "switch_inline_query", "switch_inline_query_current_chat",
+            "switch_inline_query_chosen_chat", "copy_text", "callback_game", "pay")  # fmt: skip
+_OTHER_KEYBOARDS = ("keyboard", "remove_keyboard", "force_reply")
+
+
+def find_chat(world: World, args: Args) -> Chat:
+    """The chat of `chat_id` (M9)."""
+    given = args.text("chat_id").strip()
+    if not given:
+        raise bad_request("chat_id is empty")
+    try:
+        chat = world.chats.get(int(given))
+    except ValueError:
+        chat = None
+    if chat is None or (chat.type == "private" and not world.users[chat.id].started):
+        raise bad_request("chat not found")
+    return chat
+
+
+def find_open_chat(world: World, args: Args) -> Chat:
+    """The chat of `chat_id`, if the bot may write there (M9)."""
+    chat = find_chat(world, args)
+    if chat.type == "private" and world.users[chat.id].blocked:
+        raise forbidden("bot was blocked by the user")
+    if chat.bot_status in {"kicked", "left"}:
+        kind = "supergroup" if chat.type == "supergroup" else "group"
+        said = "was kicked from" if chat.bot_status == "kicked" else "is not a member of"
+        raise forbidden(f"bot {said} the {kind} chat")
+    return chat
+
+
+def find_thread(chat: Chat, args: Args, replied: Message | None = None) -> int:
+    """The thread that a message goes to, 0 for none: asked for, or that of the message it answers (T3, T12)."""
+    thread_id = args.integer("message_thread_id")
+    if not (chat.is_forum or chat.type == "private"):
+        return 0
+    if thread_id == 0:
+        thread_id = replied.thread_id if replied is not None else 0
+    if thread_id == 0:
+        return 0
+    topic = chat.topics.get(thread_id)
+    if topic is None:
+        raise bad_request("message thread not found")
+    if topic.closed and not chat.bot_is_admin:
+        raise bad_request("TOPIC_CLOSED")
+    return thread_id
+
+
+def find_replied(chat: Chat, args: Args) -> Message | None:
+    """The message that a new one answers (M8)."""
+    reply = args.parsed("reply_parameters", "can't parse reply parameters JSON object")
+    if isinstance(reply, dict):
+        wanted, lenient = reply.get("message_id", 0), bool(reply.get("allow_sending_without_reply"))
+    else:
+        wanted, lenient = args.integer("reply_to_message_id"), args.flag("allow_sending_without_reply")
+    if not wanted:
+        return None
+    found = chat.messages.get(wanted) if isinstance(wanted, int) else None
+    if found is None and not lenient:
+        raise bad_request("message to be replied not found")
+    return found
+
+
+def need_message(chat: Chat, args: Args, missing: str) -> Message:
+    """The message of `message_id`; raises `Refusal` with `missing`."""
+    message = chat.messages.get(args.integer("message_id"))
+    if message is None:
+        raise bad_request(missing)
+    return message
+
+
+def read_keyboard(args: Args) -> Json | None:
+    """The inline keyboard of `reply_markup`; None for none and for the kinds that messages do not show (M11)."""
+    markup = args.parsed("reply_markup", "can't parse reply keyboard markup JSON object")
+    if markup is None:
+        return None
+    if not isinstance(markup, dict):
+        raise bad_request("Object expected as reply markup")
+    rows = markup.get("inline_keyboard")
+    if rows is None:
+        return None
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        raise bad_request('Field "inline_keyboard" must be an Array of Arrays')
+    kept = [[_button(button) for button in row] for row in rows if row]
+    return {"inline_keyboard": kept} if kept else None
+
+
+def _button(button: Any) -> Json:
+    prefix = "can't parse inline keyboard button: "
+    if not isinstance(button, dict):
+        raise bad_request(prefix + "InlineKeyboardButton must be an Object")
+    if "text" not in button:
+        raise bad_request(prefix + 'Can\'t find field "text"')
+    if not isinstance(button["text"], str):
+        raise bad_request(prefix + 'Field "text" must be of type String')
+    data = button.get("callback_data")
+    if data is not None and not isinstance(data, str):
+        raise bad_request(prefix + 'Field "callback_data" must be of type String')
+    if data:
+        if len(data.encode("utf-8", "surrogatepass")) > MAX_CALLBACK_DATA:
+            raise bad_request("BUTTON_DATA_INVALID")
+    elif not any(button.get(action) not in {None, ""} if not isinstance(button.get(action), dict) else True
+                 for action in _ACTIONS):  # fmt: skip
+        raise bad_request(prefix + "Text buttons are unallowed in the inline keyboard")
+    return button

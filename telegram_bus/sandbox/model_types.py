@@ -1,0 +1,103 @@
+"""What the sandbox's world consists of: users, chats, topics, messages, callback queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+__all__ = ["ADMIN_RIGHTS", "Callback", "Chat", "Json", "Message", "Settings", "Topic", "User"]
+
+Json = dict[str, Any]
+
+ADMIN_RIGHTS = frozenset({"can_manage_topics", "can_delete_messages", "can_pin_messages", "can_manage_chat"})
+
+
+@attrs.define(kw_only=True)
+class User:
+    """A person or the bot; `started` says whether a person ever wrote to the bot, `blocked` that they blocked it."""
+
+    id: int
+    first_name: str
+    username: str
+    last_name: str = ""
+    is_bot: bool = False
+    started: bool = True
+    blocked: bool = False
+
+
+@attrs.define(kw_only=True)
+class Topic:
+    """A thread of a chat; its id is the id of the service message that created it (contract T8)."""
+
+    thread_id: int
+    name: str
+    icon_color: int
+    icon_custom_emoji_id: str = ""
+    closed: bool = False
+    name_implicit: bool = False
+
+
+@attrs.define(kw_only=True)
+class Message:
+    """One message; `service` holds what a service message says, and is empty for an ordinary one."""
+
+    message_id: int
+    chat_id: int
+    date: int
+    sender: User
+    text: str = ""
+    entities: list[Json] = attrs.field(factory=list)
+    thread_id: int = 0
+    reply_to: int = 0
+    reply_markup: Json | None = None
+    edit_date: int = 0
+    service: Json = attrs.field(factory=dict)
+    reactions: dict[int, str] = attrs.field(factory=dict)
+
+
+@attrs.define(kw_only=True)
+class Chat:
+    """A chat the bot can know: private, group or supergroup; ids of messages and topics come from one counter."""
+
+    id: int
+    type: str
+    title: str = ""
+    is_forum: bool = False
+    members: list[int] = attrs.field(factory=list)
+    rights: frozenset[str] = frozenset()
+    bot_status: str = "member"
+    next_id: int = 2
+    messages: dict[int, Message] = attrs.field(factory=dict)
+    topics: dict[int, Topic] = attrs.field(factory=dict)
+
+    def take_id(self) -> int:
+        """The next id of a message."""
+        self.next_id += 1
+        return self.next_id - 1
+
+    @property
+    def bot_is_admin(self) -> bool:
+        """Whether the bot is an administrator here."""
+        return self.bot_status == "administrator"
+
+
+@attrs.define(kw_only=True)
+class Callback:
+    """A pressed button; its spinner turns until `answered`."""
+
+    id: str
+    chat_id: int
+    message_id: int
+    user_id: int
+    made: float
+    answered: bool = False
+
+
+@attrs.define(kw_only=True)
+class Settings:
+    """What a person can switch while the sandbox runs; `privacy` is the group privacy mode of the bot."""
+
+    threaded_mode: bool = True
+    users_create_topics: bool = True
+    privacy: bool = True

@@ -1,0 +1,148 @@
+"""Running a sandbox: a socket on 127.0.0.1, hypercorn under Trio, and an orderly end."""
+
+# ruff: noqa: T201 - the command prints where its sandbox is
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+import attrs
+import trio
+from hypercorn.config import Config
+from hypercorn.trio import serve
+
+from telegram_bus.sandbox.engine import Engine
+from telegram_bus.sandbox.http_app import make_app
+from telegram_bus.sandbox.model import World
+
+__all__ = ["Address", "open_listener", "run_sandbox", "serve_sandbox", "wait_for_end"]
+
+HOST = "127.0.0.1"
+# hypercorn waits that long for open event streams when it is told to stop.
+GRACE = 0.2
+# Longer than the clients' own (httpx: 5 s), so that it is never the server that closes a connection being reused.
+KEEP_ALIVE = 75.0
+
+
+@attrs.frozen
+class Address:
+    """Where a sandbox is and who is in it."""
+
+    api_root: str
+    page: str
+    token: str
+    chat_id: int
+    forum_id: int
+    group_id: int
+    bot_id: int
+    bot_username: str
+    pid: int
+
+
+def open_listener(port: int = 0) -> socket.socket:
+    """A socket bound to a port of 127.0.0.1, 0 for any free one; raises OSError when the port is taken."""
+    listener = socket.socket()
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+async def serve_sandbox(
+    engine: Engine, listener: socket.socket, *, task_status: trio.TaskStatus[Address] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Serve on `listener`, which is taken over, until cancelled; starts with the address once clients are heard."""
+    port = listener.getsockname()[1]
+    config = Config()
+    config.bind = [f"fd://{listener.detach()}"]
+    config.accesslog = config.errorlog = None
+    config.graceful_timeout = GRACE
+    config.keep_alive_timeout = KEEP_ALIVE
+    config.include_server_header = False
+    async with trio.open_nursery() as nursery:
+        await nursery.start(serve, make_app(engine, port), config)
+        task_status.started(_address(engine.world, port))
+
+
+def run_sandbox(port: int, *, as_json: bool, until_eof: bool) -> int:
+    """Run a sandbox in this process until a signal, or the end of stdin, ends it; returns the exit code."""
+    try:
+        listener = open_listener(port)
+    except OSError as error:
+        print(f"The sandbox cannot listen on port {port}: {error}. Choose another with --port.", file=sys.stderr)
+        return 1
+    trio.run(_run, listener, as_json, until_eof)
+    return 0
+
+
+async def wait_for_end(*, until_eof: bool) -> None:
+    """Wait for SIGINT or SIGTERM; with `until_eof` also for the end of stdin, which a starter's death brings."""
+    async with trio.open_nursery() as nursery:
+        if until_eof:
+            nursery.start_soon(_until_eof, nursery.cancel_scope.cancel)
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
+                break
+
+
+async def _run(listener: socket.socket, as_json: bool, until_eof: bool) -> None:
+    engine = Engine(World(secrets.SystemRandom()))
+    async with trio.open_nursery() as nursery:
+        address: Address = await nursery.start(serve_sandbox, engine, listener)
+        _announce(address, as_json=as_json)
+        await wait_for_end(until_eof=until_eof)
+        nursery.cancel_scope.cancel()
+
+
+async def _until_eof(end: Callable[[], None]) -> None:
+    async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stream:
+        async for _ in stream:
+            pass
+    end()
+
+
+def _address(world: World, port: int) -> Address:
+    root = f"http://{HOST}:{port}"
+    return Address(
+        api_root=root,
+        page=f"{root}/",
+        token=world.token,
+        chat_id=world.owner.id,
+        forum_id=world.forum_id,
+        group_id=world.group_id,
+        bot_id=world.bot.id,
+        bot_username=world.bot.username,
+        pid=os.getpid(),
+    )
+
+
+def _announce(address: Address, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(attrs.asdict(address)), flush=True)
+        return
+    lines = (
+        "A Telegram Bot API without Telegram. The bot, its token and the people are made up.",
+        "",
+        f"  chat page   {address.page}",
+        f"  API root    {address.api_root}",
+        f"  token       {address.token}",
+        f"  chat        {address.chat_id}   (the owner's private chat, with threads)",
+        f"  forum       {address.forum_id}",
+        "",
+        "A leader for it:",
+        f"  TELEGRAM_BOT_TOKEN={address.token} \\",
+        f"  telegram-bus leader --api-root {address.api_root} --chat {address.chat_id}",
+        "",
+        "Ctrl-C ends it.",
+    )
+    print("\n".join(lines), flush=True)
