@@ -79,7 +79,7 @@ def stop_leader(profile: Profile, seconds: float) -> int | None:
 def _lives(record: dict[str, Any]) -> bool:
     """Whether that process still runs; where it cannot be seen (another namespace), whether it listens."""
     pid, birth = record.get("pid"), record.get("birth")
-    if isinstance(pid, int) and record.get("pid_namespace") in {None, host.pid_namespace()}:
+    if isinstance(pid, int) and record.get("pidNamespace") in {None, host.pid_namespace()}:
         state = host.process_state(pid, birth if isinstance(birth, str) else None)
         if state != "unverifiable":
             return state == "alive"

@@ -92,11 +92,15 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[argparse.Namespace]:
     """The arguments that the command `probe`, which has options like any other, was run with."""
     found: list[argparse.Namespace] = []
 
+    def run(arguments: argparse.Namespace) -> int:
+        found.append(arguments)
+        return len(found)
+
     def add_parser(subparsers: Any) -> None:
         parser = subparsers.add_parser("probe")
         parser.add_argument("--number", type=int, default=1)
         parser.add_argument("words", nargs="...")
-        parser.set_defaults(run=lambda arguments: found.append(arguments) or len(found))
+        parser.set_defaults(run=run)
 
     module = type(sys)("probe_command")
     module.__dict__["add_parser"] = add_parser
@@ -113,9 +117,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[argparse.Namespace]:
         ["--profile=p", "probe", "--home=h", "--number", "2", "--", "a", "--b"],
     ],
 )
-def test_global_options_stand_before_or_behind_the_command(
-    seen: list[argparse.Namespace], argv: list[str]
-) -> None:
+def test_global_options_stand_before_or_behind_the_command(seen: list[argparse.Namespace], argv: list[str]) -> None:
     assert command_line.main(argv) == 1
     (arguments,) = seen
     assert (arguments.profile, arguments.home, arguments.number) == ("p", "h", 2)
@@ -127,9 +129,7 @@ def test_without_options_everything_has_its_default(seen: list[argparse.Namespac
     assert (seen[0].profile, seen[0].home, seen[0].number, seen[0].words) == (None, None, 1, [])
 
 
-def test_a_wrong_option_is_a_usage_error(
-    seen: list[argparse.Namespace], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_option_is_a_usage_error(seen: list[argparse.Namespace], capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["probe", "--numbr", "2"]) == faults.USAGE
     assert command_line.main(["probe", "--num", "2"]) == faults.USAGE
     assert command_line.main(["--nonsense", "probe"]) == faults.USAGE
@@ -182,9 +182,7 @@ def test_quick_commands_load_nothing_heavy(arguments: list[str], tmp_path: Path)
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["status", "--json"], ["logs"], ["stop"]])
-def test_without_a_leader_the_exit_code_is_3_and_the_next_step_is_named(
-    arguments: list[str], tmp_path: Path
-) -> None:
+def test_without_a_leader_the_exit_code_is_3_and_the_next_step_is_named(arguments: list[str], tmp_path: Path) -> None:
     done = bus(*arguments, home=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("telegram-bus: ")

@@ -37,10 +37,12 @@ async def wrapped(
         statuses.append(await serve_program(thread, program, "it"))
 
     with trio.fail_after(PATIENCE):
-        async with open_program(command, environ=ENVIRON, terminal=terminal, errors=errors) as program:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(serve, program)
-                yield program, statuses
+        async with (
+            open_program(command, environ=ENVIRON, terminal=terminal, errors=errors) as program,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(serve, program)
+            yield program, statuses
 
 
 @pytest.mark.parametrize("terminal", [False, True])
