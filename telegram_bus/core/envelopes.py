@@ -33,6 +33,7 @@ __all__ = [
     "Disconnect",
     "Envelope",
     "ErrorCode",
+    "FollowerRequest",
     "Forward",
     "ForwardCallback",
     "ForwardEditedMessage",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final
@@ -88,23 +89,29 @@ class Ledger:
         """Bytes of settled answers, about."""
         return self._size
 
-    def begin(self, sender: Hashable, request_id: str, fingerprint: Hashable) -> Outcome:
-        """What the request is; after `New` it is in flight."""
+    def look(self, sender: Hashable, request_id: str, fingerprint: Hashable) -> Outcome:
+        """What the request is; nothing changes."""
         entry = self._senders.get(sender)
         if entry is None:
-            entry = self._senders[sender] = _Sender()
-            self._forget_senders()
-        else:
-            self._senders.move_to_end(sender)
+            return _NEW
         settled = entry.settled.get(request_id)
         if settled is not None:
             return Repeat(answer=settled.answer) if settled.fingerprint == fingerprint else _COLLISION
         if request_id in entry.in_flight:
             return _RUNNING if entry.in_flight[request_id] == fingerprint else _COLLISION
-        if len(entry.in_flight) >= self._bounds.in_flight:
-            return _FULL
-        entry.in_flight[request_id] = fingerprint
-        return _NEW
+        return _FULL if len(entry.in_flight) >= self._bounds.in_flight else _NEW
+
+    def begin(self, sender: Hashable, request_id: str, fingerprint: Hashable) -> Outcome:
+        """What the request is; after `New` it is in flight."""
+        outcome = self.look(sender, request_id, fingerprint)
+        if isinstance(outcome, New):
+            entry = self._senders.get(sender)
+            if entry is None:
+                entry = self._senders[sender] = _Sender()
+            self._senders.move_to_end(sender)
+            entry.in_flight[request_id] = fingerprint
+            self._forget_senders()
+        return outcome
 
     def settle(self, sender: Hashable, request_id: str, answer: Ack, size: int) -> None:
         """The request in flight has its answer, of about `size` bytes."""
@@ -133,20 +140,17 @@ class Ledger:
 
     def _forget_bytes(self) -> None:
         """Takes from the senders that were silent longest, until the total fits; the latest sender keeps its newest."""
-        while self._size > self._bounds.total_bytes:
-            for sender, entry in self._senders.items():
-                if len(entry.settled) > (sender == next(reversed(self._senders))):
-                    self._forget_oldest(entry)
-                    break
-            else:
+        latest = next(reversed(self._senders), None)
+        for sender, entry in self._senders.items():
+            while self._size > self._bounds.total_bytes and len(entry.settled) > (sender == latest):
+                self._forget_oldest(entry)
+            if self._size <= self._bounds.total_bytes:
                 return
 
     def _forget_senders(self) -> None:
         """Forgets senders beyond the bound, the longest silent first; never one with a request in flight."""
         surplus = len(self._senders) - self._bounds.senders
-        if surplus <= 0:
-            return
-        newest = next(reversed(self._senders))
-        idle = (s for s, entry in self._senders.items() if not entry.in_flight and s is not newest)
-        for sender in [sender for sender, _ in zip(idle, range(surplus), strict=False)]:
-            self._size -= self._senders.pop(sender).size
+        if surplus > 0:
+            idle = (sender for sender, entry in self._senders.items() if not entry.in_flight)
+            for sender in list(itertools.islice(idle, surplus)):
+                self._size -= self._senders.pop(sender).size

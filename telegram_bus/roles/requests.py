@@ -2,106 +2,222 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
+import attrs
 import trio
-from attrs import define, field
 
-from telegram_bus.core.admission import (
-    Beat,
-    Call,
-    Decision,
-    ForwardTo,
-    Handoff,
-    Leave,
-    ListMembers,
-    Provision,
-    Refuse,
-    ReportStatus,
-    Resolve,
-    Route,
-    Rules,
-    Stop,
-)
-from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
-from telegram_bus.core.permissions import Allowed, Owned
-from telegram_bus.core.registry import Member, Provisioned, Registry
+from telegram_bus.core import admission
+from telegram_bus.core.answers import destination, failed, members, refused
+from telegram_bus.core.envelopes import ABSENT, Ack, Envelope, Heartbeat
+from telegram_bus.core.errors import BusError
+from telegram_bus.core.extensions import Extension
+from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Caller, Denied, judge
+from telegram_bus.core.registry import STALE_AFTER_MS, Member, Registry, key_of
+from telegram_bus.roles.once import Answer, Once, Turns
+from telegram_bus.roles.ports import LeaderPorts
 
 if TYPE_CHECKING:
     from telegram_bus.wire.server import Peer
 
-__all__ = ["LeaderPorts", "Requests"]
+__all__ = ["MAX_WATCH_SECONDS", "LeaderPorts", "Requests"]
 
+MAX_WATCH_SECONDS: Final = 25.0
+"""How long `x.members.list` may wait: less than the 30 s after which its asker gives up."""
 
-class LeaderPorts(Protocol):
-    """What the requests need from the leader around them.
-
-    What is `async` may raise any `BusError`: its text becomes the message of the refusal.
-    """
-
-    def now_ms(self) -> int:
-        """The time (epoch, ms)."""
-
-    def leading(self) -> bool:
-        """Whether this process still holds the lease."""
-
-    async def provision(self, registration: Registration) -> Provisioned | None:
-        """Finds or makes the destination of a follower; None leaves it the target that it registered with."""
-
-    async def retire(self, member: Member) -> None:
-        """Cleans up after a member that leaves of its own will; it is still registered meanwhile."""
-
-    def owned_by(self, member: Member) -> Owned:
-        """What belongs to the member."""
-
-    async def call_api(self, member: Member, call: Allowed, request_id: str) -> Any:
-        """Makes the call, notes who owns what it sent, returns Telegram's result.
-
-        Raises ApiError (Telegram's refusal), CommitUnknown, RequestRefused (ours).
-        """
-
-    async def resolve(self, member: Member, selector: AgentSelector) -> Target:
-        """The chat and thread of the one other agent that the selector names; raises RequestRefused."""
-
-    async def route(self, member: Member, message: AgentMessage) -> None:
-        """Gives a message to the agent whose thread it stands in; raises RequestRefused."""
-
-    async def forward(self, member: Member, envelope: Envelope) -> Ack:
-        """Sends an envelope to the member's own endpoint; raises NotSent or AnswerLost."""
-
-    async def status(self) -> dict[str, Any]:
-        """The leader's state, for `x.status.get`."""
-
-    def request_stop(self) -> None:
-        """Begins an orderly end."""
+_LOST: Final = admission.Refuse(message="this process is not the leader any more: read leader.json and connect anew")
 
 
 class Requests:
-    """The answers of one leader's term. Give `respond` and `knows` to the server, `registry` to whoever reads it."""
+    """The answers of one leader's term. `respond` and `knows` are for the server.
 
-    def __init__(self, ports: LeaderPorts, rules: Rules, registry: Registry | None = None) -> None:
+    `registry` is for reading; members leave it through `prune` and `remove`, which wake those who watch it.
+    """
+
+    def __init__(self, ports: LeaderPorts, rules: admission.Rules, registry: Registry | None = None) -> None:
         self.registry = registry or Registry()
         self._ports = ports
         self._rules = rules
+        self._once = Once()
+        self._turns = Turns()
+        self._changed = trio.Event()
 
     def knows(self, peer: Peer) -> bool:
         """Whether the peer's pid is that of a live registration."""
         return self.registry.has_pid(peer.pid)
 
-    def respond(self, envelope: Envelope, peer: Peer) -> Ack | Callable[[], Awaitable[Ack]]:
-        """The answer, or what to await for it: to be run in a task of its own."""
-        raise NotImplementedError
+    def respond(self, envelope: Envelope, peer: Peer) -> Answer:
+        """The answer, or what to await for it in a task of its own."""
+        refusal = admission.authorise(envelope, self._rules)
+        if refusal is not None:
+            return refused(envelope, refusal)
+        if isinstance(envelope, Heartbeat | Extension):
+            return self._act(envelope, peer)
+        return self._once.answer(envelope, lambda: self._act(envelope, peer))
 
-    def prune(self) -> tuple[Member, ...]:
-        """Removes and returns the members that were not heard for more than 5 s."""
-        raise NotImplementedError
+    def prune(self, stale_after_ms: int = STALE_AFTER_MS) -> tuple[Member, ...]:
+        """Removes and returns the members that were not heard for more than `stale_after_ms`."""
+        gone = self.registry.expire(self._ports.now_ms(), stale_after_ms)
+        if gone:
+            self._wake()
+        return gone
 
     def remove(self, member: Member) -> bool:
         """Removes exactly this admission; False when it is no longer in force."""
-        raise NotImplementedError
+        removed = self.registry.remove(member)
+        if removed:
+            self._wake()
+        return removed
 
     async def wait_changed(self, after_revision: int) -> int:
         """Waits until the registry's revision differs from `after_revision`; returns the revision."""
-        raise NotImplementedError
+        while self.registry.revision == after_revision:
+            await self._changed.wait()
+        return self.registry.revision
+
+    def _act(self, envelope: Envelope, peer: Peer) -> Answer:
+        """Decides, and does at once what needs no waiting."""
+        decision = admission.decide(envelope, self.registry, self._rules, peer_pid=peer.pid)
+        match decision:
+            case admission.Refuse():
+                return refused(envelope, decision)
+            case admission.Beat(member=member, slots=slots):
+                self._touch(member)
+                return _accepted(envelope, {"eligibleElectionSlots": slots})
+            case admission.ReportStatus():
+                return _accepted(envelope, self._ports.status())
+            case admission.ListMembers():
+                return self._list(envelope, decision)
+            case admission.Stop():
+                self._ports.request_stop()
+                return _accepted(envelope)
+            case admission.Call():
+                return self._call(envelope, decision)
+            case admission.Resolve(member=member) | admission.Route(member=member):
+                self._touch(member)
+                return lambda: self._guarded(envelope, self._ask(envelope, decision))
+            case admission.Provision():
+                return lambda: self._guarded(envelope, self._register(envelope, decision, peer))
+            case admission.Leave():
+                return lambda: self._guarded(envelope, self._leave(envelope, decision))
+            case admission.ForwardTo():
+                self._touch(decision.member)
+                return lambda: self._guarded(envelope, self._forward(envelope, decision))
+            case admission.Handoff():
+                return lambda: self._guarded(envelope, self._hand_over(envelope, decision))
+            case _:
+                assert_never(decision)
+
+    async def _guarded(self, envelope: Envelope, work: Awaitable[Ack]) -> Ack:
+        try:
+            return await work
+        except BusError as fault:
+            return failed(envelope, fault)
+
+    async def _register(self, envelope: Envelope, decision: admission.Provision, peer: Peer) -> Ack:
+        registration = decision.registration
+        async with self._turns.take(key_of(registration)):
+            if not self._ports.leading():
+                return refused(envelope, _LOST)
+            provisioned = await self._ports.provision(registration)
+            if not self._ports.leading():
+                return refused(envelope, _LOST)
+            admitted = self.registry.admit(
+                registration, provisioned, now_ms=self._ports.now_ms(), peer_pid=peer.pid or None
+            )
+            self._wake()
+            result = destination(provisioned, admitted.member.target)
+            return attrs.evolve(_accepted(envelope, result), protocol=self._rules.identity)
+
+    async def _leave(self, envelope: Envelope, decision: admission.Leave) -> Ack:
+        member = decision.member
+        async with self._turns.take(member.key):
+            if self.registry.get(member.instance_id) is not member:
+                message = f"{member.instance_id} was registered anew meanwhile; it stays"
+                return refused(envelope, admission.Refuse(message=message))
+            if not self._ports.leading():
+                return refused(envelope, _LOST)
+            await self._ports.retire(member)
+            self.remove(member)
+            return _accepted(envelope)
+
+    def _call(self, envelope: Envelope, decision: admission.Call) -> Answer:
+        member = decision.member
+        self._touch(member)
+        caller = Caller(
+            target=member.target,
+            owned=self._ports.owned_by(member),
+            is_agent=lambda target: self.registry.by_target(target) is not None,
+            upload_root=self._ports.upload_root(member),
+        )
+        verdict = judge(OWN if member.extended else COMPATIBLE, decision.method, decision.args, caller)
+        match verdict:
+            case Denied(reason=reason):
+                return refused(envelope, admission.Refuse(message=reason))
+            case Allowed():
+                return lambda: self._call_api(envelope, member, verdict)
+            case _:
+                assert_never(verdict)
+
+    async def _call_api(self, envelope: Envelope, member: Member, call: Allowed) -> Ack:
+        try:
+            return _accepted(envelope, await self._ports.call_api(member, call, envelope.request_id))
+        except BusError as fault:
+            return failed(envelope, fault, method=call.api_method, extended=member.extended)
+
+    async def _ask(self, envelope: Envelope, decision: admission.Resolve | admission.Route) -> Ack:
+        match decision:
+            case admission.Resolve():
+                target = await self._ports.resolve(decision.member, decision.selector)
+                return _accepted(envelope, destination(None, target))
+            case admission.Route():
+                await self._ports.route(decision.member, decision.message)
+                return _accepted(envelope)
+            case _:
+                assert_never(decision)
+
+    async def _forward(self, envelope: Envelope, decision: admission.ForwardTo) -> Ack:
+        ack = await self._ports.forward(decision.member, decision.envelope)
+        if ack.ok:
+            self._touch(decision.member)
+        return _passed_on(envelope, ack)
+
+    async def _hand_over(self, envelope: Envelope, decision: admission.Handoff) -> Ack:
+        ack = await self._ports.forward(decision.recipient, decision.envelope)
+        if ack.ok:
+            self._touch(decision.donor)
+            self._touch(decision.recipient)
+        return _passed_on(envelope, ack)
+
+    def _list(self, envelope: Envelope, decision: admission.ListMembers) -> Answer:
+        seen = decision.after_revision
+        if decision.wait_ms == 0 or seen is None or seen != self.registry.revision:
+            return _accepted(envelope, members(self.registry))
+        seconds = min(decision.wait_ms / 1000, MAX_WATCH_SECONDS)
+
+        async def watch() -> Ack:
+            with trio.move_on_after(seconds):
+                await self.wait_changed(seen)
+            return _accepted(envelope, members(self.registry))
+
+        return watch
+
+    def _touch(self, member: Member) -> None:
+        self.registry.touch(member, self._ports.now_ms())
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+
+def _accepted(envelope: Envelope, result: Any = ABSENT) -> Ack:
+    return Ack(request_id=envelope.request_id, ok=True, result=result)
+
+
+def _passed_on(envelope: Envelope, ack: Ack) -> Ack:
+    """The recipient's answer as the answer to the request: its verdict and its receipt, nothing else."""
+    if ack.ok:
+        return Ack(request_id=envelope.request_id, ok=True, result=ack.result)
+    message = ack.message or "the recipient refused"
+    return Ack(request_id=envelope.request_id, ok=False, message=message)

@@ -1,0 +1,58 @@
+"""What a leader's requests need from the leader around them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
+from telegram_bus.core.permissions import Allowed, Owned
+from telegram_bus.core.registry import Member, Provisioned
+
+__all__ = ["LeaderPorts"]
+
+
+class LeaderPorts(Protocol):
+    """The leader as its requests see it.
+
+    What is `async` may raise any `BusError`: its text becomes the message of the refusal.
+    """
+
+    def now_ms(self) -> int:
+        """The time (epoch, ms)."""
+
+    def leading(self) -> bool:
+        """Whether this process still holds the lease."""
+
+    async def provision(self, registration: Registration) -> Provisioned | None:
+        """Finds or makes the destination of a follower; None leaves it the target that it registered with."""
+
+    async def retire(self, member: Member) -> None:
+        """Cleans up after a member that leaves of its own will; it is still registered meanwhile."""
+
+    def owned_by(self, member: Member) -> Owned:
+        """What belongs to the member."""
+
+    def upload_root(self, member: Member) -> str | None:
+        """The absolute directory that one of our own followers may upload from; None: it may not."""
+
+    async def call_api(self, member: Member, call: Allowed, request_id: str) -> Any:
+        """Makes the call, notes who owns what it sent (`permissions.sent_by`), returns Telegram's result.
+
+        Raises ApiError (Telegram's refusal), CommitUnknown, RequestRefused (ours). The same `request_id` of the same
+        member may come again after a lost connection.
+        """
+
+    async def resolve(self, member: Member, selector: AgentSelector) -> Target:
+        """The chat and thread of the one other agent that the selector names; raises RequestRefused."""
+
+    async def route(self, member: Member, message: AgentMessage) -> None:
+        """Gives a message to the agent whose thread it stands in; raises RequestRefused."""
+
+    async def forward(self, member: Member, envelope: Envelope) -> Ack:
+        """Sends an envelope to the member's own endpoint; raises NotSent or AnswerLost."""
+
+    def status(self) -> dict[str, Any]:
+        """The leader's state, for `x.status.get`."""
+
+    def request_stop(self) -> None:
+        """Begins an orderly end."""
