@@ -1,0 +1,279 @@
+"""Everything that leaves for Telegram: one call at a time in each chat, made in tasks that no requester can cut."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
+
+import trio
+from attrs import define, field, frozen
+
+from telegram_bus.botapi.polling import RETRY_SECONDS, backoff
+from telegram_bus.core.errors import AnswerLost, ApiError, BusError, CommitUnknown, NotSent, RequestRefused
+
+__all__ = ["CallApi", "Failed", "Outcome", "Sender", "Sent"]
+
+QUEUED: Final = 100
+"""Calls that wait in one chat; whoever asks for more waits for a place."""
+
+CHATLESS: Final = 8
+"""Calls without a chat (answers to buttons, getMe) that run at once."""
+
+IDLE_SECONDS: Final = 60.0
+"""A chat's task ends after that."""
+
+LONGEST_WAIT: Final = 20.0
+"""A call that would wait longer is refused, so that its requester can decide (protocol section 5)."""
+
+UNSENT_TRIES: Final = 5
+LOST_TRIES: Final = 3
+CALL_SECONDS: Final = 120.0
+"""However slowly an answer trickles in, the chat behind it goes on after that."""
+
+
+class CallApi(Protocol):
+    """What the sender needs of `BotApi`."""
+
+    async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Make the call; raises ApiError, NotSent, AnswerLost."""
+
+
+@frozen
+class Sent:
+    """Telegram carried the call out."""
+
+    result: Any
+
+
+@frozen
+class Failed:
+    """It did not, or nobody knows (CommitUnknown)."""
+
+    fault: BusError
+
+
+Outcome = Sent | Failed
+
+After = Callable[[Outcome], Awaitable[None]]
+
+
+@define(eq=False)
+class _Request:
+    method: str
+    params: Mapping[str, Any]
+    chat_id: int | None
+    after: After | None
+    on_the_way: bool = False
+    outcome: Outcome | None = None
+    finished: trio.Event = field(factory=trio.Event)
+
+    def finish(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self.finished.set()
+
+
+@define(eq=False)
+class _Lane:
+    """The queue of one chat (None: of the calls without one)."""
+
+    chat_id: int | None
+    push: trio.MemorySendChannel[_Request]
+    pull: trio.MemoryReceiveChannel[_Request]
+
+    @property
+    def empty(self) -> bool:
+        statistics = self.pull.statistics()
+        return not statistics.current_buffer_used and not statistics.tasks_waiting_send
+
+
+class Sender:
+    """Calls in the order in which they were asked for, chat by chat; `run` does the work.
+
+    `repeatable` says of a method whether it may be made again when its answer was lost.
+    """
+
+    def __init__(
+        self, api: CallApi, *, repeatable: Callable[[str], bool], jitter: Callable[[], float] = random.random
+    ) -> None:
+        self._api = api
+        self._repeatable = repeatable
+        self._jitter = jitter
+        self._lanes: dict[int | None, _Lane] = {}
+        self._announce, self._announced = trio.open_memory_channel[_Lane](math.inf)
+        self._paused_until: dict[int | None, float] = {}
+        self._outstanding = 0
+        self._idle = trio.Event()
+        self._closed: str | None = None
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Make the calls until cancelled; what then waits fails as not sent, what is under way as unknown."""
+        chatless = self._lane(None)
+        try:
+            async with trio.open_nursery() as nursery:
+                for _ in range(CHATLESS):
+                    nursery.start_soon(self._serve, chatless)
+                task_status.started()
+                async for lane in self._announced:
+                    if lane is not chatless:
+                        nursery.start_soon(self._serve, lane)
+        finally:
+            self._closed = "the leader has stopped"
+            for lane in self._lanes.values():
+                self._give_up(lane)
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], chat_id: int | None = None, *, after: After | None = None
+    ) -> Any:
+        """Queue the call behind those of its chat and return Telegram's result.
+
+        Cancelled while it waits for a place in the queue, nothing is sent; cancelled later, the call is made
+        all the same. `after` runs in the sender's task in any case, before the chat's next call: what must be
+        stored of an outcome does not depend on who still waits for it.
+
+        Raises ApiError; RequestRefused (code None) for a wait of more than 20 s, with the time in its message, and
+        NotSent: surely not carried out; CommitUnknown: perhaps carried out, must not be repeated; AnswerLost.
+        """
+        self.check(method, chat_id)
+        request = _Request(method, params, chat_id, after)
+        self._outstanding += 1
+        try:
+            await self._lane(chat_id).push.send(request)
+        except BaseException:
+            self._settled()
+            raise
+        await request.finished.wait()
+        match request.outcome:
+            case Sent(result):
+                return result
+            case Failed(fault):
+                raise fault
+        raise AssertionError("finished without an outcome")
+
+    def check(self, method: str, chat_id: int | None) -> None:
+        """Ask before a call is claimed: raises RequestRefused when it would wait too long, NotSent after the end."""
+        if self._closed:
+            raise NotSent(f"{method} was not sent: {self._closed}")
+        wait = self._paused_until.get(chat_id, 0.0) - trio.current_time()
+        if wait > LONGEST_WAIT:
+            raise _too_long(method, wait)
+
+    async def drain(self) -> None:
+        """Take no more calls and return when the last one has ended; the caller bounds the time."""
+        self._closed = self._closed or "the leader is stopping"
+        while self._outstanding:
+            await self._idle.wait()
+
+    def _lane(self, chat_id: int | None) -> _Lane:
+        lane = self._lanes.get(chat_id)
+        if lane is None:
+            lane = self._lanes[chat_id] = _Lane(chat_id, *trio.open_memory_channel[_Request](QUEUED))
+            self._announce.send_nowait(lane)
+        return lane
+
+    async def _serve(self, lane: _Lane) -> None:
+        while True:
+            request = None
+            with trio.move_on_after(IDLE_SECONDS):
+                request = await lane.pull.receive()
+            if request is not None:
+                await self._make(request)
+            elif lane.empty and lane.chat_id is not None:  # no checkpoint from here on: nobody can queue meanwhile
+                del self._lanes[lane.chat_id]
+                return
+
+    async def _make(self, request: _Request) -> None:
+        """Make the call, have its outcome stored, tell whoever waits."""
+        outcome: Outcome | None = None
+        try:
+            try:
+                outcome = Sent(await self._attempt(request))
+            except BusError as fault:
+                outcome = Failed(fault)
+            if request.after is not None:
+                try:
+                    await request.after(outcome)
+                except BusError as fault:
+                    outcome = Failed(fault)
+        finally:
+            request.finish(outcome or Failed(_interrupted(request)))
+            self._settled()
+
+    async def _attempt(self, request: _Request) -> Any:
+        unsent = lost = 0
+        began = trio.current_time()
+        while True:
+            await self._wait_turn(request, began)
+            try:
+                return await self._call_once(request)
+            except ApiError as fault:
+                if fault.code != 429:
+                    raise
+                pause = RETRY_SECONDS if fault.retry_after is None else fault.retry_after
+                self._paused_until[request.chat_id] = trio.current_time() + pause
+                continue
+            except NotSent:
+                unsent += 1
+                if unsent == UNSENT_TRIES:
+                    raise
+            except AnswerLost as fault:
+                if not self._repeatable(request.method):
+                    raise _unknown(request.method, str(fault)) from fault
+                lost += 1
+                if lost == LOST_TRIES:
+                    raise
+            await trio.sleep(backoff(unsent + lost - 1, self._jitter()))
+
+    async def _call_once(self, request: _Request) -> Any:
+        request.on_the_way = True
+        try:
+            with trio.move_on_after(CALL_SECONDS):
+                return await self._api.call(request.method, request.params)
+        except (ApiError, NotSent):
+            request.on_the_way = False
+            raise
+        raise AnswerLost(f"{request.method}: no answer in {CALL_SECONDS:g} s")
+
+    async def _wait_turn(self, request: _Request, began: float) -> None:
+        """Wait until the chat may be written to; the budget of all calls (issue 5) will be asked here.
+
+        A call that Telegram refused with 429 was not carried out, so waiting and repeating is safe.
+        """
+        until = self._paused_until.get(request.chat_id)
+        if until is None:
+            return
+        now = trio.current_time()
+        if until - now > LONGEST_WAIT or until - began > 3 * LONGEST_WAIT:
+            raise _too_long(request.method, until - now)
+        await trio.sleep_until(until)
+        if self._paused_until.get(request.chat_id) == until:
+            del self._paused_until[request.chat_id]
+
+    def _give_up(self, lane: _Lane) -> None:
+        while True:
+            try:
+                request = lane.pull.receive_nowait()
+            except trio.WouldBlock:
+                return
+            request.finish(Failed(NotSent(f"{request.method} was not sent: {self._closed}")))
+            self._settled()
+
+    def _settled(self) -> None:
+        self._outstanding -= 1
+        self._idle.set()
+        self._idle = trio.Event()
+
+
+def _too_long(method: str, wait: float) -> RequestRefused:
+    return RequestRefused(f"{method} would have to wait {wait:.0f} s for Telegram's limits; ask again after that")
+
+
+def _interrupted(request: _Request) -> BusError:
+    """What to tell of a call that ended with `Sender.run`."""
+    why = "the leader stopped before it was answered"
+    return _unknown(request.method, why) if request.on_the_way else NotSent(f"{request.method} was not sent: {why}")
+
+
+def _unknown(method: str, why: str) -> CommitUnknown:
+    return CommitUnknown(f"nobody knows whether {method} was carried out, and it is not repeated: {why}")
