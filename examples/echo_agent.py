@@ -1,0 +1,16 @@
+"""The smallest agent: it answers whatever is written in its thread."""
+
+import trio
+
+import telegram_bus
+
+
+async def main() -> None:
+    async with telegram_bus.join(name="echo") as bus:
+        async for update in bus:
+            if update.kind == "message":
+                await update.reply(f"You said: {update.text}")
+            await update.done()
+
+
+trio.run(main)
