@@ -256,8 +256,8 @@ def read_private(path: Path, limit: int) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a fifo must not hold us up
     except OSError as error:
         raise SettingsError(f"cannot read {path}: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
+    try:
+        found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise SettingsError(f"{path} is no file: what is secret lies in a file of its own")
         if found.st_uid not in {os.geteuid(), 0}:
@@ -266,7 +266,10 @@ def read_private(path: Path, limit: int) -> bytes:
             raise SettingsError(f"others may read {path}, which is secret: chmod 600 {path}")
         if found.st_size > limit:
             raise SettingsError(f"{path} has more than {limit} bytes: is it the right file?")
-        return file.read(limit)
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(limit)
+    finally:
+        os.close(descriptor)
 
 
 def _write_temporary(path: Path, data: bytes, mode: int) -> Path:
