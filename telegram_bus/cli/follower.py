@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from telegram_bus import log
 from telegram_bus.cli import faults
 from telegram_bus.cli.asking import profile_of
 from telegram_bus.cli.environment import PARENT_VARIABLE, child_environment, profile_secrets
@@ -94,6 +96,7 @@ async def _follow(profile: Profile, arguments: argparse.Namespace, command: list
     from telegram_bus.cli.program import open_program  # noqa: PLC0415
     from telegram_bus.cli.wrapping import serve_program  # noqa: PLC0415
 
+    log.setup(logging.WARNING)
     title = Path(command[0]).name
     code = faults.DONE
     with (
@@ -107,9 +110,9 @@ async def _follow(profile: Profile, arguments: argparse.Namespace, command: list
             home=profile.home.root,
             start_leader=not arguments.no_start,
         ) as bus:
-            environ = child_environment(
-                os.environ, profile=profile, key=bus.key, secrets=profile_secrets(profile, os.environ)
-            )
+            secrets = profile_secrets(profile, os.environ)
+            log.hide(*secrets)
+            environ = child_environment(os.environ, profile=profile, key=bus.key, secrets=secrets)
             errors = files.enter_context(_log_of_errors(profile, bus.key)) if not sys.stderr.isatty() else None
             async with (
                 open_program(command, environ=environ, terminal=arguments.pty, errors=errors) as program,

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from telegram_bus.cli import faults
 from telegram_bus.cli.asking import no_leader, profile_of
 from telegram_bus.cli.terminal import Colour, clean, paint, put, wants_colours
+from telegram_bus.core.text import plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,9 @@ _LOOK: Final = 0.2
 
 _TIME: Final = ("time", "ts", "timestamp", "at")
 _LEVEL: Final = ("level", "severity")
+_LOGGER: Final = ("logger", "name")
 _MESSAGE: Final = ("message", "msg", "event")
+_ERROR: Final = ("error", "exception", "exc_info")
 _COLOURS: Final[dict[str, Colour]] = {
     "CRITICAL": "red",
     "ERROR": "red",
@@ -129,7 +132,10 @@ def _rest_of_rotated(path: Path, inode: int, offset: int) -> list[bytes]:
 
 
 def readable(line: bytes) -> tuple[str, Colour | None]:
-    """A log line for a person and its colour: `time LEVEL message key=value …`; no JSON stays as it is."""
+    """A log line for a person and its colour: `time LEVEL logger: message key=value …`; no JSON stays as it is.
+
+    A traceback follows in lines of its own.
+    """
     text = line.decode("utf-8", "replace")
     try:
         record = json.loads(text)
@@ -137,11 +143,15 @@ def readable(line: bytes) -> tuple[str, Colour | None]:
         return clean(text), None
     if not isinstance(record, dict):
         return clean(text), None
-    moment, level, message = (_taken(record, names) for names in (_TIME, _LEVEL, _MESSAGE))
+    moment, level, logger, message, error = (
+        _taken(record, names) for names in (_TIME, _LEVEL, _LOGGER, _MESSAGE, _ERROR)
+    )
     level_name = clean(level or "").upper()
     rest = (f"{clean(key)}={clean(value)}" for key, value in record.items() if value is not None)
-    words = [_moment(moment), f"{level_name:<7}", clean(message or ""), *rest]
-    return " ".join(word for word in words if word.strip()), _COLOURS.get(level_name)
+    source = f"{clean(logger)}:" if logger else ""
+    words = [_moment(moment), f"{level_name:<7}", source, clean(message or ""), *rest]
+    below = "".join(f"\n    {plain(one)}" for one in str(error or "").splitlines())
+    return " ".join(word for word in words if word.strip()) + below, _COLOURS.get(level_name)
 
 
 def _taken(record: dict[str, Any], names: tuple[str, ...]) -> Any:

@@ -103,6 +103,10 @@ def test_columns_count_wide_and_combining_characters() -> None:
             "2026-01-02T03:04:05Z WARNING slow disk ms=12",
         ),
         (b'{"event":"started","pid":3}', "started pid=3"),
+        (
+            b'{"level":"error","logger":"telegram_bus.x","message":"oh","error":"Traceback\\n  File\\nOSError"}',
+            "ERROR   telegram_bus.x: oh\n    Traceback\n      File\n    OSError",
+        ),
     ],
 )
 def test_log_lines_are_readable(line: bytes, text: str) -> None:
