@@ -18,12 +18,15 @@ from telegram_bus.core.codec import decode, encode
 from telegram_bus.core.envelopes import Ack, CallApi, Envelope, OfferQueueHandoff, RouteAgentMessage
 from telegram_bus.core.errors import AnswerLost, BusError, CommitUnknown, InvalidEnvelope, LineTooLong, NotSent
 from telegram_bus.core.permissions import repeatable
-from telegram_bus.wire.connection import Connection, credentials_of, is_trusted
+from telegram_bus.wire.connection import Connection, Peer, credentials_of, is_trusted
 from telegram_bus.wire.limits import MIB
 
 __all__ = ["BusClient", "is_repeatable", "open_client", "request_once"]
 
 log = logging.getLogger(__name__)
+
+Locate = Callable[[], str | os.PathLike[str]]
+"""Where the server is; raises OSError or a BusError when there is none."""
 
 ANSWER_MAX: Final = 32 * MIB  # twice what a server takes: an answer may quote a request, and we trust the server
 UNSENT_MAX: Final = 1 * MIB  # requests that the server has not taken; with more of them the next ones wait
@@ -42,13 +45,15 @@ def is_repeatable(envelope: Envelope) -> bool:
 
 
 @asynccontextmanager
-async def open_client(locate: Callable[[], str | os.PathLike[str]]) -> AsyncIterator[BusClient]:
+async def open_client(
+    locate: Locate, *, credentials: Callable[[socket.socket], Peer] = credentials_of
+) -> AsyncIterator[BusClient]:
     """A client of the server whose path `locate` returns; it is asked anew for each connection.
 
     Nothing is connected before the first request. At the end the connection is closed, and requests that still
     wait get AnswerLost (NotSent, CommitUnknown).
     """
-    client = BusClient(locate)
+    client = BusClient(locate, credentials)
     fault: BaseException | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.run_reader)
@@ -96,8 +101,9 @@ class _Attempt:
 class BusClient:
     """Requests to one server over one connection, made when it is needed and again after it was lost."""
 
-    def __init__(self, locate: Callable[[], str | os.PathLike[str]]) -> None:
+    def __init__(self, locate: Locate, credentials: Callable[[socket.socket], Peer]) -> None:
         self._locate = locate
+        self._credentials = credentials
         self._connection: Connection | None = None
         self._waiting: dict[str, _Waiting] = {}
         self._attempt: _Attempt | None = None
@@ -132,6 +138,11 @@ class BusClient:
         waiting.task = trio.lowlevel.current_task()
         ack: Ack = await trio.lowlevel.wait_task_rescheduled(drop_interest)
         return ack
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection at this moment."""
+        return self._connection is not None
 
     async def wait_lost(self) -> None:
         """Wait until the connection of this moment is lost; where there is none, it is lost already."""
@@ -186,8 +197,8 @@ class BusClient:
             self._attempt_wanted = trio.Event()
             connection, fault = None, None
             try:
-                connection = await _open_connection(Path(self._locate()))
-            except (BusError, OSError) as error:
+                connection = await self._open()
+            except (BusError, OSError, ValueError) as error:  # ValueError: what a peer named as a path is none
                 fault = str(error)
             attempt, self._attempt = self._attempt, None
             if connection is not None:
@@ -199,6 +210,22 @@ class BusClient:
                 attempt.done.set()
             if connection is not None:
                 await self._read(connection)
+
+    async def _open(self) -> Connection:
+        """Connect to where the server is now; raises OSError, ValueError and BusError."""
+        path = Path(self._locate())
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            await _connect(sock, path)
+            server = self._credentials(sock)
+        except BaseException:
+            sock.close()
+            raise
+        if not is_trusted(server):
+            sock.close()
+            raise NotSent(f"{path} is served by user {server.uid}, not by us")
+        return Connection(sock, ANSWER_MAX)
 
     async def run_writer(self) -> None:
         """Send what a server that is slow to read has not taken yet; for ever."""
@@ -256,21 +283,6 @@ def _fault(waiting: _Waiting, sent: int, reason: str) -> BusError:
     return CommitUnknown(f"the {kind} was sent, and whether it was carried out is not known: {reason}")
 
 
-async def _open_connection(path: Path) -> Connection:
-    """Connect to the server at `path`; raises NotSent."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)
-        await _connect(sock, path)
-        return Connection(sock, ANSWER_MAX)
-    except (OSError, ValueError) as error:  # ValueError: the path, which a peer may have named, is none
-        sock.close()
-        raise NotSent(f"cannot connect to {path}: {error}") from error
-    except BaseException:
-        sock.close()
-        raise
-
-
 async def _connect(sock: socket.socket, path: Path) -> None:
     pause = BUSY_FIRST
     for _ in range(BUSY_ATTEMPTS):
@@ -279,10 +291,8 @@ async def _connect(sock: socket.socket, path: Path) -> None:
         except BlockingIOError:
             await trio.sleep(pause)
             pause = min(pause * 2, BUSY_LONGEST)
+        except OSError as error:
+            raise NotSent(f"nobody listens at {path}: {error.strerror or error}") from error
         else:
-            break
-    else:
-        raise NotSent(f"the server at {path} is too busy to take a connection")
-    server = credentials_of(sock)
-    if not is_trusted(server):
-        raise NotSent(f"{path} is served by user {server.uid}, not by us")
+            return
+    raise NotSent(f"the server at {path} is too busy to take a connection")

@@ -1,0 +1,1 @@
+"""The tests; each directory is that of a package under test."""

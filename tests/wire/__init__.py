@@ -1,0 +1,1 @@
+"""The local bus over real Unix sockets."""
