@@ -151,18 +151,7 @@ class Stop:
 
 
 Decision = (
-    Refuse
-    | Beat
-    | Provision
-    | Leave
-    | Call
-    | Resolve
-    | Route
-    | ForwardTo
-    | Handoff
-    | ListMembers
-    | ReportStatus
-    | Stop
+    Refuse | Beat | Provision | Leave | Call | Resolve | Route | ForwardTo | Handoff | ListMembers | ReportStatus | Stop
 )
 
 _FollowerRequest = Heartbeat | Disconnect | CallApi | ResolveAgentTarget | RouteAgentMessage
@@ -193,9 +182,7 @@ def decide(envelope: Envelope, registry: Registry, rules: Rules, *, peer_pid: in
             member = _fenced(envelope.instance_id, envelope.registration_generation, registry, peer_pid)
             return member if isinstance(member, Refuse) else _decide_follower(envelope, member, registry, rules)
         case Forward():
-            member = _fenced(
-                envelope.recipient_instance_id, envelope.recipient_registration_generation, registry, 0
-            )
+            member = _fenced(envelope.recipient_instance_id, envelope.recipient_registration_generation, registry, 0)
             return member if isinstance(member, Refuse) else ForwardTo(member=member, envelope=envelope)
         case OfferQueueHandoff():
             return _decide_handoff(envelope, registry, rules, peer_pid)
@@ -207,9 +194,7 @@ def decide(envelope: Envelope, registry: Registry, rules: Rules, *, peer_pid: in
             return Refuse(message=f"this leader does not know what to do with {envelope.KIND}")
 
 
-def _decide_follower(
-    envelope: _FollowerRequest, member: Member, registry: Registry, rules: Rules
-) -> Decision:
+def _decide_follower(envelope: _FollowerRequest, member: Member, registry: Registry, rules: Rules) -> Decision:
     match envelope:
         case Heartbeat():
             durable_only = DURABLE_ADMISSION in rules.identity.capabilities
@@ -250,9 +235,7 @@ def _decide_handoff(envelope: OfferQueueHandoff, registry: Registry, rules: Rule
     donor = _fenced(envelope.instance_id, envelope.registration_generation, registry, peer_pid)
     if isinstance(donor, Refuse):
         return donor
-    recipient = _fenced(
-        envelope.recipient_instance_id, envelope.recipient_registration_generation, registry, 0
-    )
+    recipient = _fenced(envelope.recipient_instance_id, envelope.recipient_registration_generation, registry, 0)
     if isinstance(recipient, Refuse):
         return recipient
     if donor is recipient:
