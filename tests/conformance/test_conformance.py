@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from recordings import Differences, lines
-from trace_leader import TraceLeader, open_recipients
 
 from telegram_bus.core.checks import protocol_identity
 from telegram_bus.core.codec import decode, encode
@@ -20,6 +18,8 @@ from telegram_bus.core.errors import InvalidEnvelope
 from telegram_bus.core.identity import Compatible, compatible, delivery_id
 from telegram_bus.core.permissions import COMPATIBLE, Allowed, Caller, judge
 from telegram_bus.core.values import Number, Target
+from tests.conformance.recordings import Differences, lines
+from tests.conformance.trace_leader import TraceLeader, open_recipients
 
 
 def test_conformance_of_envelopes() -> None:

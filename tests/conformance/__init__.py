@@ -1,0 +1,1 @@
+"""Conformance with the recordings of the reference."""
