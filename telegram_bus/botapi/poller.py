@@ -154,7 +154,7 @@ async def _webhook_detail(api: PollApi, description: str, window: float) -> str:
     with trio.move_on_after(window):
         try:
             info = await api.call("getWebhookInfo")
-            host = urlsplit(info["url"]).hostname
+            host = urlsplit(str(info["url"])).hostname
         except (ApiError, NotSent, AnswerLost, TypeError, KeyError, ValueError):
             host = None
     where = f"a webhook at {host}" if host else "a webhook"

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -216,7 +216,7 @@ def _build(connections: int, tls: ssl.SSLContext, proxy: str | None) -> HTTPXReq
     options = {
         "verify": tls,
         "trust_env": False,  # the proxy is chosen here, so that an error can name it
-        "event_hooks": {"response": [_note_retry_after]},
+        "event_hooks": {"request": [_plain_body], "response": [_note_retry_after]},
         "limits": httpx.Limits(max_connections=connections, keepalive_expiry=KEEPALIVE_SECONDS),
     }
     try:
@@ -233,6 +233,30 @@ def _build(connections: int, tls: ssl.SSLContext, proxy: str | None) -> HTTPXReq
     except (ValueError, httpx.InvalidURL):
         fault = f"the proxy {_shown(proxy or '')} has an address that cannot be used; it looks like http://host:3128"
     raise SettingsError(fault)
+
+
+class _Body(httpx.AsyncByteStream):
+    """A request's body as a plain iterator.
+
+    The stock one is an asynchronous generator: when writing it breaks off, the garbage collector finds it half-way,
+    and Trio warns.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self._content: bytes | None = content
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        content, self._content = self._content, None
+        if content is None:
+            raise StopAsyncIteration
+        return content
+
+
+async def _plain_body(request: httpx.Request) -> None:
+    request.stream = _Body(await request.aread())
 
 
 async def _note_retry_after(response: httpx.Response) -> None:

@@ -1,0 +1,1 @@
+"""Telegram's client side: pure decisions, a virtual clock, and real servers on the loopback."""
