@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import trio
 from attrs import define, field, frozen
@@ -14,21 +14,24 @@ from attrs import define, field, frozen
 from telegram_bus import home as homes
 from telegram_bus._version import __version__
 from telegram_bus.core import identity
+from telegram_bus.core.codec import loads
 from telegram_bus.core.envelopes import (
     AgentMessage,
     AgentSelector,
     CallApi,
-    MembersList,
     ResolveAgentTarget,
     RouteAgentMessage,
     Target,
 )
-from telegram_bus.core.errors import RequestRefused
+from telegram_bus.core.errors import RequestRefused, single_fault
+from telegram_bus.core.extensions import MembersList
 from telegram_bus.roles.member import Member, MemberState
 from telegram_bus.roles.seat import hold_seat
-from telegram_bus.store.inbox import StoredDelivery, open_inbox
+from telegram_bus.store.inbox import open_inbox
 
 __all__ = ["Bus", "Buttons", "MemberInfo", "SentMessage", "Update", "join"]
+
+UpdateKind = Literal["message", "edited_message", "callback", "reaction"]
 
 Buttons = Sequence[Sequence[tuple[str, str]]]
 """Rows of (label, data): a press comes back as an update of kind "callback" with that data (at most 64 bytes)."""
@@ -71,7 +74,7 @@ class Update:
     """
 
     id: str
-    kind: Literal["message", "edited_message", "callback", "reaction"]
+    kind: UpdateKind
     raw: dict[str, Any] = field(repr=False)
     _bus: Bus = field(repr=False)
 
@@ -116,7 +119,7 @@ class Update:
 
     async def done(self) -> None:
         """Say that this update has been dealt with: after that it is never seen again, not even after a crash."""
-        await self._bus._finish(self)
+        await self._bus.finish(self)
 
 
 @define(kw_only=True, eq=False)
@@ -169,11 +172,10 @@ class Bus:
         """The next update in order of arrival; those that an earlier process did not finish come first."""
         member = self._member
         while not member.unread:
-            seen = member.arrived.value
-            await member.arrived.wait_for(lambda count: count != seen)
+            await member.arrived.wait_changed()
         await trio.lowlevel.checkpoint_if_cancelled()
-        delivery: StoredDelivery = member.unread.popleft()
-        return Update(id=delivery.delivery_id, kind=delivery.kind, raw=delivery.body, bus=self)
+        delivery = member.unread.popleft()
+        return Update(id=delivery.delivery_id, kind=cast(UpdateKind, delivery.kind), raw=loads(delivery.body), bus=self)
 
     async def send(
         self,
@@ -284,7 +286,8 @@ class Bus:
         await self._member.ask(lambda fields: RouteAgentMessage(**fields, message=message))
         return sent
 
-    async def _finish(self, update: Update) -> None:
+    async def finish(self, update: Update) -> None:
+        """What `update.done()` does."""
         await self._member.inbox.done(update.id)
 
 
@@ -321,11 +324,11 @@ def _members(result: Any) -> tuple[int, tuple[MemberInfo, ...]]:
         MemberInfo(
             key=entry["key"],
             name=entry.get("name"),
-            chat_id=entry.get("chat_id"),
-            thread_id=entry.get("thread_id"),
+            chat_id=entry.get("target", {}).get("chatId"),
+            thread_id=entry.get("target", {}).get("threadId"),
             slot=entry.get("slot"),
-            connected_at_ms=entry["connected_at_ms"],
-            last_heartbeat_ms=entry["last_heartbeat_ms"],
+            connected_at_ms=entry["connectedAtMs"],
+            last_heartbeat_ms=entry["lastHeartbeatMs"],
         )
         for entry in result["members"]
     )
@@ -349,7 +352,7 @@ async def join(
     """
     place = homes.Home(home).profile(profile)
     place.ensure()
-    with hold_seat(place, name if name is not None else Path.cwd().name) as seat:
+    with single_fault(), hold_seat(place, name if name is not None else Path.cwd().name) as seat:
         async with open_inbox(place.inbox(seat.key)) as inbox, trio.open_nursery() as nursery:
             member = Member(
                 profile=place,

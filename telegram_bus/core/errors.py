@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 __all__ = [
     "AnswerLost",
     "ApiError",
@@ -15,6 +18,7 @@ __all__ = [
     "RequestRefused",
     "SettingsError",
     "StateError",
+    "single_fault",
 ]
 
 
@@ -91,3 +95,23 @@ class ApiError(BusError):
         self.description = description
         self.retry_after = retry_after
         self.migrate_to_chat_id = migrate_to_chat_id
+
+
+@contextmanager
+def single_fault() -> Iterator[None]:
+    """Let a group that holds one exception, however deep, leave as that exception.
+
+    Nurseries wrap whatever leaves them in groups; a caller who is promised a StateError shall get one.
+    """
+    alone: BaseException
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        alone = group
+        while isinstance(alone, BaseExceptionGroup) and len(alone.exceptions) == 1:
+            alone = alone.exceptions[0]
+        if isinstance(alone, BaseExceptionGroup):
+            raise
+    else:
+        return
+    raise alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, assert_never
@@ -10,13 +11,15 @@ import orjson
 import trio
 from attrs import define, field
 
-from telegram_bus.botapi.sender import Sender
-from telegram_bus.core.errors import ApiError, BusError, CommitUnknown, NotSent, RequestRefused
+from telegram_bus.botapi.sender import Failed, Outcome, Sender, Sent
+from telegram_bus.core.errors import ApiError, CommitUnknown, RequestRefused
 from telegram_bus.core.permissions import Allowed, repeatable
 from telegram_bus.core.registry import Member
 from telegram_bus.store import Collision, New, Repeat, Store, Unknown
 
 __all__ = ["Calls"]
+
+log = logging.getLogger(__name__)
 
 
 @define(eq=False)
@@ -62,6 +65,7 @@ class Calls:
             running.done.set()
 
     async def _claimed(self, call: tuple[str, str], method: str, params: Mapping[str, Any]) -> Any:
+        self.sender.check(method, _chat(params))
         digest = sha256(orjson.dumps([method, params], option=orjson.OPT_SORT_KEYS)).hexdigest()
         claim = await self.store.claim_call(*call, digest, self.now_ms())
         match claim:
@@ -83,16 +87,19 @@ class Calls:
                 assert_never(claim)
 
     async def _send(self, call: tuple[str, str], method: str, params: Mapping[str, Any]) -> Any:
-        try:
-            result = await self.sender.call(method, params, _chat(params))
-        except ApiError as error:
-            await self.store.settle_call(*call, _error(error), self.now_ms())
-            raise
-        except (NotSent, RequestRefused):
-            await self.store.withdraw_call(*call)
-            raise
-        await self.store.settle_call(*call, orjson.dumps({"result": result}), self.now_ms())
-        return result
+        async def settle(outcome: Outcome) -> None:
+            """In the sender's task: what Telegram did is noted whoever still waits for it."""
+            match outcome:
+                case Sent(result=result):
+                    await self.store.settle_call(*call, orjson.dumps({"result": result}), self.now_ms())
+                case Failed(fault=ApiError() as error):
+                    await self.store.settle_call(*call, _error(error), self.now_ms())
+                case Failed(fault=CommitUnknown()):
+                    log.warning("whether %s of %s was carried out is not known", method, call[0])
+                case Failed():
+                    await self.store.withdraw_call(*call)
+
+        return await self.sender.call(method, params, _chat(params), after=settle)
 
     async def _note_owner(self, key: str, result: Any) -> None:
         sent = [entry for entry in (result if isinstance(result, list) else [result]) if isinstance(entry, dict)]
@@ -119,6 +126,5 @@ def _error(error: ApiError) -> bytes:
 def _recall(method: str, answer: bytes) -> Any:
     stored = orjson.loads(answer)
     if "error" in stored:
-        fault: BusError = ApiError(method, stored["error"]["code"], stored["error"]["description"])
-        raise fault
+        raise ApiError(method, stored["error"]["code"], stored["error"]["description"])
     return stored["result"]

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import orjson
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from telegram_bus.core.envelopes import Ack, Forward
 from telegram_bus.core.errors import AnswerLost, NotSent
@@ -38,9 +38,10 @@ class Members(Protocol):
 
 @define(eq=False)
 class _Box:
-    """What waits for one owner. `more` says that the store holds updates behind the last one in memory."""
+    """What waits for one owner: `unsettled` in all; `more` says that not all of it is in memory."""
 
     key: str
+    unsettled: int = 0
     waiting: deque[StoredUpdate] = field(factory=deque)
     more: bool = False
     busy: bool = False
@@ -65,9 +66,9 @@ class Deliveries:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Deliver until cancelled: first what earlier leaders left, then whatever is `put`."""
-        for key in await self.store.pending_owners():
+        for key, unsettled in (await self.store.waiting()).items():
             if key is not None:
-                self._boxes[key] = _Box(key, more=True)
+                self._boxes[key] = _Box(key, unsettled, more=True)
         async with trio.open_nursery() as nursery:
             task_status.started()
             self.wake(self._boxes)
@@ -81,11 +82,16 @@ class Deliveries:
             box = self._boxes.get(update.owner_key)
             if box is None:
                 box = self._boxes[update.owner_key] = _Box(update.owner_key)
+            box.unsettled += 1
             if box.more or len(box.waiting) >= IN_MEMORY:
                 box.more = True
             else:
                 box.waiting.append(update)
             self._start(box)
+
+    def take_over(self, update: StoredUpdate, key: str) -> None:
+        """An update that was nobody's has got an owner, in the store too."""
+        self.put([evolve(update, owner_key=key)])
 
     def wake(self, keys: Iterable[str]) -> None:
         """These owners are here (again): try at once what waits for them."""
@@ -96,13 +102,13 @@ class Deliveries:
                 self._start(box)
 
     def waiting(self, key: str) -> int:
-        """How many updates wait for an owner, as far as they are in memory."""
+        """How many updates wait for an owner."""
         box = self._boxes.get(key)
-        return len(box.waiting) if box is not None else 0
+        return box.unsettled if box is not None else 0
 
-    def idle(self) -> bool:
-        """Whether nothing is on its way."""
-        return not any(box.busy for box in self._boxes.values())
+    def total_waiting(self) -> int:
+        """How many updates wait for their owners."""
+        return sum(box.unsettled for box in self._boxes.values())
 
     def _start(self, box: _Box) -> None:
         if not box.busy and (box.waiting or box.more) and self.members.by_key(box.key) is not None:
@@ -141,6 +147,7 @@ class Deliveries:
     async def _settle(self, box: _Box, update: StoredUpdate, outcome: Outcome) -> None:
         """Note the outcome; if we die before it is noted, the owner recognises the repetition by its id."""
         await self.store.settle(update.seq, outcome, self.now_ms())
+        box.unsettled -= 1
         box.settling.discard(update.seq)
 
     async def _attempt(self, member: Member, update: StoredUpdate) -> Outcome | None:

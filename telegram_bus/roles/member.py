@@ -17,6 +17,8 @@ from attrs import define, field, frozen
 
 from telegram_bus import home
 from telegram_bus.core import identity, receiving
+from telegram_bus.core.answers import fault_of
+from telegram_bus.core.codec import dumps
 from telegram_bus.core.envelopes import (
     Ack,
     Disconnect,
@@ -30,7 +32,6 @@ from telegram_bus.core.envelopes import (
 from telegram_bus.core.errors import (
     AnswerLost,
     BusError,
-    CommitUnknown,
     NoLeader,
     NotSent,
     RequestRefused,
@@ -39,7 +40,7 @@ from telegram_bus.core.errors import (
 from telegram_bus.roles.seat import HeldSeat
 from telegram_bus.roles.starter import LeaderStopped, ensure_leader
 from telegram_bus.roles.watched import Watched
-from telegram_bus.store.inbox import Inbox, StoredDelivery
+from telegram_bus.store.inbox import Inbox, Received
 from telegram_bus.wire.client import BusClient, open_client
 from telegram_bus.wire.endpoint import Endpoint, open_endpoint
 from telegram_bus.wire.server import Answer, Peer, serve_bus
@@ -116,7 +117,7 @@ class Member:
     state: Watched[MemberState] = field(factory=lambda: Watched(MemberState(phase="connecting")))
     target: Watched[Target | None] = field(factory=lambda: Watched(None))
     session: Watched[Session | None] = field(factory=lambda: Watched(None))
-    unread: deque[StoredDelivery] = field(factory=deque)
+    unread: deque[Received] = field(factory=deque)
     arrived: Watched[int] = field(factory=lambda: Watched(0))
     _slot: str | None = None
     _receiving: receiving.Seat | None = None
@@ -168,7 +169,7 @@ class Member:
             if ack.error is None and not await self._is_registered(session):
                 await self._leave(session)
                 continue
-            raise refusal(ack)
+            raise fault_of(ack)
 
     def next_id(self) -> str:
         """A request id that this process has not used."""
@@ -208,14 +209,20 @@ class Member:
                 ok=False,
                 message=f"{UNREAD_LIMIT} updates wait for this program; deliver later",
             )
-        stored = await self.inbox.append(
-            incoming.delivery.delivery_id, incoming.kind, incoming.delivery.source_update_id, incoming.body
-        )
-        if stored is not None:
-            self._put(stored)
+        delivery, body = incoming.delivery, dumps(incoming.body)
+        if await self.inbox.append(delivery.delivery_id, incoming.kind, delivery.source_update_id, body):
+            self._put(
+                Received(
+                    delivery_id=delivery.delivery_id,
+                    kind=incoming.kind,
+                    source_update_id=delivery.source_update_id,
+                    body=body,
+                    received_ms=_now_ms(),
+                )
+            )
         return Ack(request_id=request_id, ok=True, result=receiving.receipt(incoming.delivery))
 
-    def _put(self, delivery: StoredDelivery) -> None:
+    def _put(self, delivery: Received) -> None:
         self.unread.append(delivery)
         self.arrived.set(self.arrived.value + 1)
 
@@ -292,10 +299,11 @@ class Member:
         with trio.fail_after(REGISTRATION_LIMIT):
             ack = await client.request(request)
         if not ack.ok:
-            raise refusal(ack)
+            raise fault_of(ack)
         verdict = identity.compatible(self.identity, ack.protocol)
-        if ack.protocol is None or not verdict.compatible:
-            raise RequestRefused(f"the leader speaks another protocol ({verdict.reason}); update the older side")
+        if isinstance(verdict, identity.Incompatible) or ack.protocol is None:
+            why = verdict.reason if isinstance(verdict, identity.Incompatible) else "missing-identity"
+            raise RequestRefused(f"the leader speaks another protocol ({why}); update the older side")
         self._take_place(ack.result)
         return Session(
             client=client,
@@ -342,12 +350,3 @@ async def _keep_published(endpoint: Endpoint) -> None:
         await trio.sleep(MAINTENANCE)
         if endpoint.ensure_published():
             log.warning("%s had been removed; published it again", endpoint.public)
-
-
-def refusal(ack: Ack) -> RequestRefused | CommitUnknown:
-    """The exception for an ack that is not ok."""
-    text = ack.message or "the leader refused and gave no reason"
-    if ack.error is not None and ack.error.code == "commit-unknown":
-        return CommitUnknown(text)
-    code, method = (ack.error.code, ack.error.method) if ack.error is not None else (None, None)
-    return RequestRefused(text, code=code, method=method)

@@ -36,7 +36,7 @@ class Requests:
     """
 
     def __init__(self, ports: LeaderPorts, rules: admission.Rules, registry: Registry | None = None) -> None:
-        self.registry = registry or Registry()
+        self.registry = Registry() if registry is None else registry
         self._ports = ports
         self._rules = rules
         self._once = Once()

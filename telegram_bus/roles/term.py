@@ -6,20 +6,22 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import orjson
 import trio
 from attrs import define, field, frozen
 
 from telegram_bus._version import __version__
-from telegram_bus.botapi.poller import PollState
+from telegram_bus.botapi.polling import PollState
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
 from telegram_bus.core.errors import NotSent, RequestRefused
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned, Registry
+from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.core.values import Number
+from telegram_bus.home import Profile
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.links import Links
@@ -34,7 +36,8 @@ log = logging.getLogger(__name__)
 AGENT_MESSAGES: Final = 2**52
 """Ids of messages from agent to agent: this and the message's id. Telegram's own stay below 2^31 (bot-api U5)."""
 
-REMEMBERED_CALLBACKS: Final = 4_096  # presses of buttons whose owner may answer; they expire in minutes (M12)
+REMEMBERED: Final = 4_096  # messages and presses of buttons, each, that followers were given last
+RECENT: Final = 1_000  # of them a new leader reads back from the store: 20 ms
 
 
 def now_ms() -> int:
@@ -57,19 +60,43 @@ class BotFacts:
         return f"@{self.username}" if self.username else f"bot {self.id}"
 
 
+@define(kw_only=True, eq=False)
+class _Given:
+    """What was given to followers lately: messages that they may react to, presses that they may answer."""
+
+    messages: OrderedDict[tuple[Number, Number], str] = field(factory=OrderedDict)
+    callbacks: OrderedDict[str, str] = field(factory=OrderedDict)
+
+    def note(self, info: UpdateInfo, key: str) -> None:
+        if info.chat_id is not None and info.message_id is not None:
+            self.messages[info.chat_id, info.message_id] = key
+            _keep(self.messages)
+        if info.callback_id is not None:
+            self.callbacks[info.callback_id] = key
+            _keep(self.callbacks)
+
+
+def _keep(given: OrderedDict[Any, str]) -> None:
+    if len(given) > REMEMBERED:
+        given.popitem(last=False)
+
+
 @frozen(kw_only=True)
 class _Property:
     """What belongs to one member, for the policy."""
 
     key: str
     store: Store
-    callbacks: OrderedDict[str, str]
+    given: _Given
 
-    def message(self, chat_id: Number, message_id: int, /) -> bool:
-        return isinstance(chat_id, int) and self.store.owner_nowait(chat_id, message_id) == self.key
+    def message(self, chat_id: Number, message_id: Number, /) -> bool:
+        return self.store.owner_nowait(int(chat_id), int(message_id)) == self.key
 
-    def callback(self, callback_query_id: str, /) -> bool:
-        return self.callbacks.get(callback_query_id) == self.key
+    def seen(self, chat_id: Number, message_id: Number, /) -> bool:
+        return self.given.messages.get((chat_id, message_id)) == self.key or self.message(chat_id, message_id)
+
+    def callback(self, query_id: str, /) -> bool:
+        return self.given.callbacks.get(query_id) == self.key
 
     def file(self, _file_id: str, /) -> bool:
         return False  # no update of ours hands out files yet
@@ -79,6 +106,7 @@ class _Property:
 class Term:
     """The state of a leader while it leads; implements what `Requests` asks for (LeaderPorts)."""
 
+    profile: Profile
     store: Store = field(repr=False)
     registry: Registry = field(repr=False)
     threads: Threads
@@ -91,8 +119,17 @@ class Term:
     next_offset: int = 0
     polling: Watched[PollState | None] = field(factory=lambda: Watched(None))
     stop_wanted: trio.Event = field(factory=trio.Event)
-    callbacks: OrderedDict[str, str] = field(factory=OrderedDict)
     pid: int = 0
+    _given: _Given = field(factory=_Given)
+
+    async def load(self) -> None:
+        """Read back what earlier leaders knew."""
+        await self.threads.load()
+        await self.store.recall_owners()
+        self.next_offset = await self.store.offset()
+        for update in await self.store.recent(RECENT):
+            if update.owner_key is not None:
+                self._given.note(describe(orjson.loads(update.body)), update.owner_key)
 
     # -- LeaderPorts
 
@@ -115,7 +152,7 @@ class Term:
 
     def owned_by(self, member: Member) -> Owned:
         """What belongs to the member."""
-        return _Property(key=member.key, store=self.store, callbacks=self.callbacks)
+        return _Property(key=member.key, store=self.store, given=self._given)
 
     async def call_api(self, member: Member, call: Allowed, request_id: str) -> Any:
         """Make a call in the member's name."""
@@ -177,9 +214,13 @@ class Term:
             raise NotSent(f"{member.key} registered without an endpoint (busSocketPath)")
         return await self.links.request(path, envelope)
 
-    async def status(self) -> dict[str, Any]:
+    def upload_root(self, member: Member) -> str | None:
+        """Where the member may upload from: its own folder of files."""
+        return str(self.profile.files(member.key)) if member.extended else None
+
+    def status(self) -> dict[str, Any]:
         """What `x.status.get` answers; docs/protocol.md lists the fields."""
-        polling, counts = self.polling.value, await self.store.counts()
+        polling, since_poll = self.polling.value, self._since_poll()
         return {
             "version": __version__,
             "state": self.state,
@@ -189,8 +230,8 @@ class Term:
             "since_ms": self.since_ms,
             "bot": {"id": self.bot.id, "username": self.bot.username},
             "chat": {"id": self.threads.chat_id, "kind": "private" if self.threads.chat_id > 0 else "group"},
-            "last_poll_ms": polling.last_completed_ms if polling is not None else None,
-            "waiting": counts.waiting,
+            "last_poll_ms": None if since_poll is None else now_ms() - round(since_poll * 1000),
+            "waiting": self.deliveries.total_waiting(),
             "followers": [self._follower(member) for member in self.registry],
         }
 
@@ -201,28 +242,25 @@ class Term:
     # -- for the leader itself
 
     @property
-    def state(self) -> Literal["stopping", "starting"] | str:
+    def state(self) -> str:
         """The state that people see: that of polling, unless the leader is ending."""
         if self.stop_wanted.is_set():
             return "stopping"
         return self.polling.value.state if self.polling.value is not None else "starting"
 
-    def remember_callback(self, callback_id: str, key: str) -> None:
-        """A press of a button was given to this follower, which alone may answer it."""
-        self.callbacks[callback_id] = key
-        if len(self.callbacks) > REMEMBERED_CALLBACKS:
-            self.callbacks.popitem(last=False)
+    def note_given(self, info: UpdateInfo, key: str) -> None:
+        """An update goes to this follower, which may react to its message and answer its button from now on."""
+        self._given.note(info, key)
 
-    def bus_line(self, waiting: int) -> BusLine:
+    def bus_line(self) -> BusLine:
         """The bus as a person sees it."""
         polling = self.polling.value
-        last = polling.last_completed_ms if polling is not None else None
         return BusLine(
             bot=self.bot.name,
             state=self.state,
             detail=polling.detail if polling is not None else None,
-            since_poll=(now_ms() - last) / 1000 if last is not None else None,
-            waiting=waiting,
+            since_poll=self._since_poll(),
+            waiting=self.deliveries.total_waiting(),
         )
 
     def agent_lines(self) -> list[AgentLine]:
@@ -242,6 +280,13 @@ class Term:
                 )
             )
         return sorted(lines, key=lambda line: not line.online)
+
+    def _since_poll(self) -> float | None:
+        """Seconds since Telegram last answered a poll."""
+        polling = self.polling.value
+        if polling is None or polling.last_completed is None:
+            return None
+        return trio.current_time() - polling.last_completed
 
     def _follower(self, member: Member) -> dict[str, Any]:
         registration, target = member.registration, member.target

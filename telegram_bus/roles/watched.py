@@ -38,6 +38,10 @@ class Watched(Generic[T]):
             await self._changed.wait()
         return self._value
 
+    async def wait_changed(self) -> None:
+        """Wait until the value changes once more."""
+        await self._changed.wait()
+
     async def values(self) -> AsyncIterator[T]:
         """The value now, then the newest one after each change, for ever."""
         while True:

@@ -33,18 +33,21 @@ __all__ = [
     "claim_call",
     "counts",
     "intend_thread",
+    "newest_owners",
     "note_attempt",
     "offset",
     "owner_of",
     "pending",
     "pending_owners",
     "purge",
+    "recent",
     "record_messages",
     "rename_binding",
     "settle",
     "settle_call",
     "start_term",
     "unbind",
+    "waiting",
     "withdraw_call",
 ]
 
@@ -80,8 +83,10 @@ def offset(db: Connection) -> int:
     return int(db.execute("SELECT poll_offset FROM term").fetchone()[0])
 
 
-def admit_batch(db: Connection, updates: Sequence[NewUpdate], next_offset: int, now_ms: int) -> list[StoredUpdate]:
-    """Keep the updates that were never seen, and the offset that confirms them all."""
+def admit_batch(
+    db: Connection, updates: Sequence[NewUpdate], next_offset: int | None, now_ms: int
+) -> list[StoredUpdate]:
+    """Keep the updates that were never seen, and the offset that confirms them all (None: it stays)."""
     kept = []
     for update in updates:
         mark = db.execute("INSERT INTO seen VALUES (?, ?) ON CONFLICT DO NOTHING", (update.update_id, now_ms))
@@ -98,7 +103,8 @@ def admit_batch(db: Connection, updates: Sequence[NewUpdate], next_offset: int, 
         )
         row = db.execute(_ADMIT, values).fetchone()
         kept.append(_stored(row))
-    db.execute("UPDATE term SET poll_offset = ?", (next_offset,))
+    if next_offset is not None:
+        db.execute("UPDATE term SET poll_offset = ?", (next_offset,))
     return kept
 
 
@@ -120,6 +126,24 @@ def pending_owners(db: Connection) -> list[str | None]:
     """Whose updates wait, the longest wait first."""
     rows = db.execute("SELECT owner_key FROM updates WHERE outcome IS NULL GROUP BY owner_key ORDER BY min(seq)")
     return [row[0] for row in rows]
+
+
+def recent(db: Connection, limit: int) -> list[StoredUpdate]:
+    """The newest updates, settled or not, the oldest of them first."""
+    rows = db.execute(f"SELECT {_UPDATE} FROM updates ORDER BY seq DESC LIMIT ?", (limit,))  # noqa: S608
+    return [_stored(row) for row in rows][::-1]
+
+
+def newest_owners(db: Connection, limit: int) -> list[tuple[int, int, str]]:
+    """Who sent the newest messages, each (chat, message, key), the oldest of them first."""
+    rows = db.execute("SELECT chat_id, message_id, key FROM messages ORDER BY sent_ms DESC LIMIT ?", (limit,))
+    return [(chat, message, key) for chat, message, key in rows][::-1]
+
+
+def waiting(db: Connection) -> dict[str | None, int]:
+    """How many updates wait for each owner."""
+    rows = db.execute("SELECT owner_key, count(*) FROM updates WHERE outcome IS NULL GROUP BY owner_key")
+    return {row[0]: int(row[1]) for row in rows}
 
 
 def settle(db: Connection, seq: int, outcome: Outcome, now_ms: int) -> bool:

@@ -38,10 +38,12 @@ class Store:
     _commits: Commits
     _owners: OrderedDict[tuple[int, int], str] = field(factory=OrderedDict, init=False)
 
-    async def admit_batch(self, updates: Sequence[NewUpdate], next_offset: int, now_ms: int) -> list[StoredUpdate]:
+    async def admit_batch(
+        self, updates: Sequence[NewUpdate], next_offset: int | None, now_ms: int
+    ) -> list[StoredUpdate]:
         """Keep the updates that were not seen in the last 48 h and, with them, the offset of the next poll.
 
-        Returns the new ones only, in their order.
+        Returns the new ones only, in their order. Updates that did not come from a poll leave the offset (None).
         """
         return await self._commits.run(lambda db: journal.admit_batch(db, updates, next_offset, now_ms))
 
@@ -60,6 +62,21 @@ class Store:
     async def pending_owners(self) -> list[str | None]:
         """Whose updates wait, the longest wait first; None stands for those that have no owner."""
         return await self._commits.run(journal.pending_owners)
+
+    async def recent(self, limit: int) -> list[StoredUpdate]:
+        """The newest updates, settled or not, the oldest of them first."""
+        return await self._commits.run(lambda db: journal.recent(db, limit))
+
+    async def recall_owners(self) -> None:
+        """Bring the owners of the newest messages into memory, where `owner_nowait` looks."""
+        for chat_id, message_id, key in await self._commits.run(
+            lambda db: journal.newest_owners(db, REMEMBERED_OWNERS)
+        ):
+            self._remember(chat_id, message_id, key)
+
+    async def waiting(self) -> dict[str | None, int]:
+        """How many updates wait for each owner; None stands for those that have no owner."""
+        return await self._commits.run(journal.waiting)
 
     async def settle(self, seq: int, outcome: Outcome, now_ms: int) -> bool:
         """End an update; False where it had ended before, and then its first outcome stays."""

@@ -1,0 +1,93 @@
+"""`telegram-bus leader`: run a leader in the foreground; a follower that needs one starts it detached."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from typing import Any
+
+__all__ = ["add_parser"]
+
+_EPILOG = """\
+The bot's token is never an option, because others can read a command line. Give it in $TELEGRAM_BOT_TOKEN, or name a
+file (--token-file) or a command that prints it (--token-command). What you give once is kept in the profile.
+
+examples:
+  TELEGRAM_BOT_TOKEN=… telegram-bus leader --chat 123456789
+  telegram-bus leader --token-command "pass show my-bot" --chat -1001234567890 --allow 123456789
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command and an option for each setting that may be one."""
+    from telegram_bus.roles.options import OPTIONS  # noqa: PLC0415 - only this command needs the table
+
+    parser = subparsers.add_parser(
+        "leader",
+        help="run the leader in the foreground",
+        description="Run the leader: it polls Telegram for one bot and serves the followers of one profile.",
+        epilog=_EPILOG,
+    )
+    for option in OPTIONS:
+        if option.flag is None or option.name in ("profile", "home"):
+            continue
+        if option.is_switch:
+            parser.add_argument(
+                option.flag, dest=option.name, action="store_const", const=not option.default, help=option.help
+            )
+            continue
+        several = {"nargs": "+", "action": "extend"} if option.several else {}
+        default = f" (default: {option.default_text})" if option.default_text else ""
+        parser.add_argument(
+            option.flag, dest=option.name, metavar=option.metavar, help=f"{option.help}{default}", **several
+        )
+    parser.add_argument("--standby", action="store_true", help="wait until the leader of this bot is gone, then lead")
+    parser.add_argument("--verbose", action="store_true", help="say more")
+    parser.add_argument("--detached", action="store_true", help=argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Lead until told to stop; the value is the exit code."""
+    from telegram_bus import log  # noqa: PLC0415 - as below
+    from telegram_bus.core.errors import single_fault  # noqa: PLC0415
+    from telegram_bus.home import Home  # noqa: PLC0415
+    from telegram_bus.roles.options import OPTIONS  # noqa: PLC0415
+    from telegram_bus.roles.settings import load_settings  # noqa: PLC0415 - so that --help stays fast
+
+    given = {
+        option.name: value
+        for option in OPTIONS
+        if option.name not in ("profile", "home") and (value := getattr(arguments, option.name, None)) is not None
+    }
+    log.setup(logging.DEBUG if arguments.verbose else logging.INFO, as_json=arguments.detached)
+    profile = Home(arguments.home).profile(arguments.profile)
+    settings = load_settings(profile, given)
+    log.hide(settings.token.reveal())
+
+    import trio  # noqa: PLC0415
+
+    from telegram_bus.roles.leader import run_leader  # noqa: PLC0415
+
+    async def main() -> str:
+        stop = trio.Event()
+        with single_fault():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(stop_on_signals, stop)
+                reason = await run_leader(
+                    profile, settings, detached=arguments.detached, standby=arguments.standby, stop=stop
+                )
+                nursery.cancel_scope.cancel(reason)
+        return reason
+
+    async def stop_on_signals(stop: trio.Event) -> None:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            async for _ in signals:
+                stop.set()
+
+    reason = trio.run(main)
+    if not arguments.detached:
+        print(f"the leader has ended: {reason}", file=sys.stderr)  # noqa: T201
+    return 0

@@ -1,0 +1,263 @@
+"""The leader: holds the bot, serves the bus, polls Telegram; all of it ends when its scope is cancelled."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from telegram_bus import home
+from telegram_bus._version import __version__
+from telegram_bus.botapi.poller import run_poller
+from telegram_bus.botapi.sender import Sender
+from telegram_bus.botapi.transport import BotApi, open_api
+from telegram_bus.core import admission, identity
+from telegram_bus.core.envelopes import Ack, Envelope
+from telegram_bus.core.errors import BusError, single_fault
+from telegram_bus.core.permissions import repeatable
+from telegram_bus.core.registry import Member, Registry
+from telegram_bus.core.routing import Rules
+from telegram_bus.roles import leadership
+from telegram_bus.roles.calls import Calls
+from telegram_bus.roles.deliveries import Deliveries
+from telegram_bus.roles.intake import Intake
+from telegram_bus.roles.links import Links
+from telegram_bus.roles.requests import Requests
+from telegram_bus.roles.settings import Settings, store_settings
+from telegram_bus.roles.term import BotFacts, Term, now_ms
+from telegram_bus.roles.threads import Threads
+from telegram_bus.store import Store, open_store
+from telegram_bus.wire.endpoint import Endpoint, open_endpoint
+from telegram_bus.wire.server import serve_bus
+
+__all__ = ["StopReason", "run_leader"]
+
+log = logging.getLogger(__name__)
+
+StopReason = str
+"""Why a leader ended, for people."""
+
+PRUNE_EVERY: Final = 1.0  # protocol section 10
+PURGE_EVERY: Final = 3_600.0
+DRAIN_LIMIT: Final = 1.0  # a leader that is told to end is gone in less than 2 s
+LEARN_PAUSE: Final = 1.0
+LEARN_LONGEST_PAUSE: Final = 60.0
+
+
+async def run_leader(
+    profile: home.Profile,
+    settings: Settings,
+    *,
+    detached: bool = False,
+    standby: bool = False,
+    report: Callable[[str], None] = log.info,
+    stop: trio.Event | None = None,
+    task_status: trio.TaskStatus[Term] = trio.TASK_STATUS_IGNORED,
+) -> StopReason:
+    """Lead until `stop` is set, an operator asks, a detached leader has lingered long enough, or the lease is lost.
+
+    Returns why it ended. `report` gets a line for a person now and then. Started, with its term, once it answers
+    requests. Raises LeadershipLost where another leads or took over, StateError and SettingsError for what lies in
+    the profile.
+    """
+    stop = trio.Event() if stop is None else stop
+    with single_fault():
+        async with leadership.hold_leadership(profile, settings, standby=standby, report=report) as lease:
+            if not detached:
+                profile.stopped.unlink(missing_ok=True)
+            store_settings(profile, settings)
+            secrets = (_secret(settings.secret_file or profile.follower_secret), _secret(profile.operator_secret))
+            before = leadership.read_leader(profile)
+            async with (
+                open_store(profile.database, holder=lease.instance, after_epoch=before.epoch if before else 0) as store,
+                open_api(settings.token.reveal(), root=settings.api_root, proxy=settings.proxy) as api,
+            ):
+                lease.epoch = store.epoch
+                if store.notice:
+                    report(store.notice)
+                with open_endpoint(settings.socket or profile.leader_socket) as endpoint:
+                    linger = settings.linger if detached else None
+                    leader = _Leader(lease, settings, store, api, endpoint, secrets, linger)
+                    return await leader.run(stop, task_status)
+
+
+def _secret(path: Path) -> str:
+    return home.read_secret(path) if path.exists() else home.mint_secret(path)
+
+
+class _Leader:
+    """What one term is made of, and the tasks that it consists of."""
+
+    def __init__(
+        self,
+        lease: leadership.Term,
+        settings: Settings,
+        store: Store,
+        api: BotApi,
+        endpoint: Endpoint,
+        secrets: tuple[str, str],
+        linger: float | None,
+    ) -> None:
+        self.lease, self.settings, self.store, self.api = lease, settings, store, api
+        self.endpoint, self.linger = endpoint, linger
+        self.identity = identity.ours(__version__)
+        self.registry = Registry()
+        self.sender = Sender(api, repeatable=repeatable)
+        self.links = Links()
+        self.term = Term(
+            profile=lease.profile,
+            store=store,
+            registry=self.registry,
+            threads=Threads(store=store, chat_id=settings.chat, call=self.sender.call, now_ms=now_ms),
+            calls=Calls(store=store, sender=self.sender, now_ms=now_ms),
+            deliveries=Deliveries(
+                store=store, members=self.registry, forward=self._forward, secret=secrets[0], now_ms=now_ms
+            ),
+            links=self.links,
+            bot=BotFacts(id=settings.bot_id),
+            lost=lambda: lease.lost is not None,
+            pid=os.getpid(),
+        )
+        self.intake = Intake(term=self.term, rules=self._rules, call=self.sender.call)
+        self.requests = Requests(
+            self.term,
+            admission.Rules(identity=self.identity, secret=secrets[0], operator_secret=secrets[1]),
+            self.registry,
+        )
+
+    async def run(self, stop: trio.Event, task_status: trio.TaskStatus[Term]) -> StopReason:
+        """The nurseries of a term: polling is the inner one, since it has to end first."""
+        term = self.term
+        await term.load()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.sender.run)
+            await nursery.start(self.links.run)
+            await nursery.start(term.deliveries.run)
+            await nursery.start(self.intake.serve_lobby)
+            await nursery.start(
+                partial(serve_bus, self.endpoint.listener, self.requests.respond, is_known=self.requests.knows)
+            )
+            self.lease.check()
+            self.endpoint.publish()
+            await self.lease.publish_record(self.endpoint.public, self.identity)
+            nursery.start_soon(self._prune)
+            nursery.start_soon(self._follow_members)
+            nursery.start_soon(self._purge)
+            nursery.start_soon(self._learn_bot)
+            task_status.started(term)
+            log.info("leading in epoch %d, bot %d", self.store.epoch, self.settings.bot_id)
+            async with trio.open_nursery() as polling:
+                polling.start_soon(self._poll)
+                reason = await self._wait_until_over(stop)
+                term.stop_wanted.set()
+                polling.cancel_scope.cancel(reason)
+            with trio.move_on_after(DRAIN_LIMIT):
+                await self.sender.drain()
+            nursery.cancel_scope.cancel(reason)
+        log.info("ended: %s", reason)
+        return reason
+
+    async def _poll(self) -> None:
+        await run_poller(
+            self.api,
+            offset=self.term.next_offset,
+            commit=self.intake.commit,
+            report=self.term.polling.set,
+        )
+
+    async def _wait_until_over(self, stop: trio.Event) -> StopReason:
+        reasons: list[StopReason] = []
+
+        async def wait_for(waiting: Callable[[], Awaitable[None]], reason: StopReason, scope: trio.CancelScope) -> None:
+            await waiting()
+            reasons.append(reason)
+            scope.cancel(reason)
+
+        async with trio.open_nursery() as nursery:
+            scope = nursery.cancel_scope
+            nursery.start_soon(wait_for, stop.wait, "it was told to stop", scope)
+            nursery.start_soon(wait_for, self.term.stop_wanted.wait, "an operator stopped it", scope)
+            nursery.start_soon(wait_for, self._wait_unused, "no follower was left", scope)
+        return reasons[0]
+
+    async def _wait_unused(self) -> None:
+        """Wait until, for as long as a detached leader lingers, nobody was here and nothing waited."""
+        if self.linger is None:
+            await trio.sleep_forever()
+        assert self.linger is not None
+        unused_since = trio.current_time()
+        while trio.current_time() - unused_since < self.linger:
+            await trio.sleep(min(PRUNE_EVERY, self.linger))
+            if len(self.registry) or self.term.deliveries.total_waiting():
+                unused_since = trio.current_time()
+
+    async def _prune(self) -> None:
+        """Once a second: let go of followers that fell silent, and keep the endpoint where it can be found."""
+        while True:
+            await trio.sleep(PRUNE_EVERY)
+            for member in self.requests.prune():
+                log.warning("%s has not been heard for more than 5 s; its thread stays its own", member.key)
+            self.lease.check()
+            if self.endpoint.ensure_published():
+                log.warning("%s had been removed; published it again", self.endpoint.public)
+
+    async def _follow_members(self) -> None:
+        """When members come or go: wake what waits for them, close what led to them."""
+        revision = 0
+        while True:
+            revision = await self.requests.wait_changed(revision)
+            members = list(self.registry)
+            self.links.keep_only(m.registration.bus_socket_path for m in members if m.registration.bus_socket_path)
+            self.term.deliveries.wake(member.key for member in members)
+
+    async def _purge(self) -> None:
+        while True:
+            await self.store.purge(now_ms())
+            await trio.sleep(PURGE_EVERY)
+
+    async def _learn_bot(self) -> None:
+        """Ask Telegram who the bot is, for as long as it takes, and say what its settings forbid."""
+        pause = LEARN_PAUSE
+        while True:
+            try:
+                me = await self.api.call("getMe", {})
+                break
+            except BusError as error:
+                log.warning("who the bot is will be asked again: %s", error)
+                await trio.sleep(pause)
+                pause = min(pause * 2, LEARN_LONGEST_PAUSE)
+        facts = BotFacts(
+            id=self.settings.bot_id,
+            username=me.get("username"),
+            has_topics=me.get("has_topics_enabled"),
+            reads_groups=me.get("can_read_all_group_messages"),
+        )
+        self.term.bot = facts
+        log.info("the bot is %s", facts.name)
+        if self.settings.chat > 0 and facts.has_topics is False:
+            log.warning(
+                "%s has no threads in private chats: switch on Threaded Mode of the bot in @BotFather's mini app",
+                facts.name,
+            )
+        if self.settings.chat < 0 and facts.reads_groups is False:
+            log.warning(
+                "%s is in privacy mode: unless it is an administrator of the group it sees only commands and replies; "
+                "make it one, or switch off Group Privacy in @BotFather",
+                facts.name,
+            )
+
+    def _rules(self) -> Rules:
+        return Rules(
+            chat_id=self.settings.chat,
+            allowed=frozenset(self.settings.allow),
+            bot_id=self.settings.bot_id,
+            username=self.term.bot.username,
+        )
+
+    async def _forward(self, member: Member, envelope: Envelope) -> Ack:
+        return await self.term.forward(member, envelope)
