@@ -1,0 +1,71 @@
+// The list of threads, the chats and the person one writes as.
+
+import { byId, el, timeOf } from "/page/dom.js";
+import { isService, keyOf, serviceText } from "/page/store.js";
+
+/** A coloured disc with a topic's first letter; without a topic it stands for the main chat. */
+export function paintIcon(disc, topic, title) {
+  const name = topic ? topic.name : title;
+  disc.textContent = topic ? [...name][0]?.toUpperCase() ?? "?" : "#";
+  disc.style.setProperty("--disc", topic ? `#${topic.icon_color.toString(16).padStart(6, "0")}` : "var(--main-disc)");
+  disc.classList.toggle("general", !topic);
+}
+
+export function showSidebar(store, view, go) {
+  byId("bot-name").textContent = store.bot.first_name;
+  byId("bot-user").textContent = `@${store.bot.username}`;
+  showTabs(store, view, go);
+  showActing(store, view, go);
+  const chat = store.chats.get(view.chat);
+  const own = chat.has_topics && (chat.type !== "private" || store.settings.users_create_topics);
+  byId("new-thread").hidden = !own;
+  byId("list-title").textContent = chat.has_topics ? "Threads" : "Chat";
+  const items = store.threads(view.chat).map((entry) => threadItem(store, view, entry, go));
+  byId("threads").replaceChildren(...items);
+}
+
+function showTabs(store, view, go) {
+  const tabs = [["Private", view.me], ["Forum", store.forum], ["Group", store.group]];
+  byId("tabs").replaceChildren(...tabs.map(([label, chat]) => {
+    const unread = store.threads(chat).reduce((sum, entry) => sum + entry.unread, 0);
+    return el("button", {
+      type: "button", "aria-pressed": chat === view.chat ? "true" : "false", onclick: () => go({ chat, thread: null }),
+    }, label, unread > 0 && chat !== view.chat && el("span", { class: "dot", "aria-label": `${unread} unread` }));
+  }));
+}
+
+function showActing(store, view, go) {
+  const select = byId("acting");
+  if (select.options.length === 0) {
+    select.append(...[...store.users.values()].map((user) => el("option", { value: user.id }, `${user.first_name} ${user.last_name}`)));
+    select.addEventListener("change", () => go({ me: Number(select.value), chat: Number(select.value), thread: null }));
+  }
+  select.value = String(view.me);
+}
+
+function threadItem(store, view, { thread, topic, last, unread, key }, go) {
+  const chat = store.chats.get(view.chat);
+  const title = topic?.name ?? (chat.type === "private" ? "Main chat" : chat.has_topics ? "General" : chat.title);
+  const disc = el("span", { class: "avatar", "aria-hidden": "true" });
+  paintIcon(disc, topic, title);
+  const typing = store.typing(key) ?? store.draft(key);
+  const current = thread === view.thread;
+  return el("li", {}, el("button", {
+    type: "button", class: "thread", "aria-current": current ? "true" : undefined, "data-thread": thread,
+    onclick: () => go({ thread }),
+  },
+  disc,
+  el("span", { class: "thread-name" }, title, topic?.closed && el("span", { class: "closed-mark" }, "closed")),
+  last && el("time", { class: "thread-time" }, timeOf(last.date)),
+  el("span", { class: typing ? "thread-last typing-text" : "thread-last" }, typing ? "typing …" : snippet(store, view, last)),
+  unread > 0 && !current && el("span", { class: "unread", "aria-label": `${unread} unread` }, String(unread))));
+}
+
+function snippet(store, view, last) {
+  if (!last) return "no messages yet";
+  if (isService(last)) return `${store.name(last.from.id)} ${serviceText(last)}`;
+  const who = last.from.id === view.me ? "You: " : last.chat.type === "private" ? "" : `${store.name(last.from.id)}: `;
+  return who + (last.text ?? "").replace(/\s+/g, " ");
+}
+
+export { keyOf };

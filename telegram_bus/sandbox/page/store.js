@@ -1,0 +1,152 @@
+// What the page knows: a copy of the sandbox's chats that follows its changes. No DOM here.
+
+export class Store {
+  constructor(state) {
+    this.instance = state.instance;
+    this.bot = state.bot;
+    this.owner = state.owner_id;
+    this.forum = state.forum_id;
+    this.group = state.group_id;
+    this.settings = state.settings;
+    this.users = new Map(state.users.map((user) => [user.id, user]));
+    this.chats = new Map(state.chats.map((chat) => [chat.id, inMaps(chat)]));
+    this.actions = new Map(); // thread key → {action, until}
+    this.drafts = new Map(); // thread key → {text, entities, until}
+    this.pressed = new Map(); // callback id → {chat, message, data}
+    this.seen = this.loadSeen();
+  }
+
+  /** Follow a change; returns the key of the thread it concerns, if any. */
+  apply(change) {
+    const chat = this.chats.get(change.chat_id);
+    switch (change.kind) {
+      case "message":
+      case "edit": {
+        const key = keyOf(chat.id, change.message.message_thread_id);
+        put(chat, change.message);
+        if (change.kind === "message" && change.message.by_bot) {
+          this.actions.delete(key);
+          this.drafts.delete(key);
+        }
+        return key;
+      }
+      case "delete":
+        change.message_ids.forEach((id) => chat.threads.forEach((messages) => messages.delete(id)));
+        return undefined;
+      case "topic":
+        chat.topics.set(change.topic.thread_id, change.topic);
+        return keyOf(chat.id, change.topic.thread_id);
+      case "topic_deleted":
+        chat.topics.delete(change.thread_id);
+        chat.threads.delete(change.thread_id);
+        return keyOf(chat.id, change.thread_id);
+      case "action":
+        if (change.action === "cancel") this.actions.delete(keyOf(chat.id, change.thread_id));
+        else this.actions.set(keyOf(chat.id, change.thread_id), change);
+        return keyOf(chat.id, change.thread_id);
+      case "draft":
+        this.drafts.set(keyOf(chat.id, change.thread_id), change);
+        return keyOf(chat.id, change.thread_id);
+      case "callback":
+        this.pressed.set(change.id, change);
+        return undefined;
+      case "callback_answer":
+        this.pressed.delete(change.id);
+        return undefined;
+      case "settings":
+        Object.assign(this.settings, change);
+        this.chats.forEach((item) => { if (item.type === "private") item.has_topics = this.settings.threaded_mode; });
+        return undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  /** Messages of a thread, oldest first; thread 0 is outside all topics. */
+  messages(chatId, thread) {
+    return [...(this.chats.get(chatId)?.threads.get(thread)?.values() ?? [])];
+  }
+
+  /** The main chat and the topics, those with news first. */
+  threads(chatId) {
+    const chat = this.chats.get(chatId);
+    const entry = (thread, topic) => {
+      const messages = this.messages(chatId, thread);
+      const last = messages.at(-1);
+      const seen = this.seenUpTo(chatId, thread);
+      let unread = 0;
+      for (let index = messages.length - 1; index >= 0 && messages[index].message_id > seen; index -= 1) {
+        if (messages[index].by_bot && !isService(messages[index])) unread += 1;
+      }
+      return { thread, topic, last, unread, key: keyOf(chatId, thread) };
+    };
+    const topics = [...chat.topics.values()].map((topic) => entry(topic.thread_id, topic));
+    topics.sort((one, other) => (other.last?.message_id ?? 0) - (one.last?.message_id ?? 0));
+    return [entry(0, null), ...topics];
+  }
+
+  name(userId) {
+    return userId === this.bot.id ? this.bot.first_name : this.users.get(userId)?.first_name ?? "Somebody";
+  }
+
+  typing(key) {
+    return alive(this.actions, key);
+  }
+
+  draft(key) {
+    return alive(this.drafts, key);
+  }
+
+  seenUpTo(chatId, thread) {
+    return this.seen[keyOf(chatId, thread)] ?? 0;
+  }
+
+  markSeen(chatId, thread) {
+    const last = this.messages(chatId, thread).at(-1)?.message_id ?? 0;
+    if (last <= this.seenUpTo(chatId, thread)) return;
+    this.seen[keyOf(chatId, thread)] = last;
+    sessionStorage.setItem("seen", JSON.stringify({ instance: this.instance, seen: this.seen }));
+  }
+
+  loadSeen() {
+    const kept = JSON.parse(sessionStorage.getItem("seen") ?? "{}");
+    return kept.instance === this.instance ? kept.seen : {};
+  }
+}
+
+export const keyOf = (chatId, thread) => `${chatId}/${thread ?? 0}`;
+
+const SERVICES = {
+  forum_topic_created: (fact) => `created the thread “${fact.name}”`,
+  forum_topic_edited: (fact) => (fact.name ? `renamed the thread to “${fact.name}”` : "changed the thread's icon"),
+  forum_topic_closed: () => "closed the thread",
+  forum_topic_reopened: () => "reopened the thread",
+};
+
+export const isService = (message) => Object.keys(SERVICES).some((name) => name in message);
+
+export function serviceText(message) {
+  const name = Object.keys(SERVICES).find((item) => item in message);
+  return SERVICES[name](message[name]);
+}
+
+function inMaps(chat) {
+  const topics = new Map(chat.topics.map((topic) => [topic.thread_id, topic]));
+  const mapped = { ...chat, topics, threads: new Map() }; // threads: thread → message id → message
+  chat.messages.forEach((message) => put(mapped, message));
+  delete mapped.messages;
+  return mapped;
+}
+
+function put(chat, message) {
+  const thread = message.message_thread_id ?? 0;
+  if (!chat.threads.has(thread)) chat.threads.set(thread, new Map());
+  chat.threads.get(thread).set(message.message_id, message);
+}
+
+function alive(map, key) {
+  const found = map.get(key);
+  if (found && found.until * 1000 > Date.now()) return found;
+  map.delete(key);
+  return undefined;
+}
