@@ -197,10 +197,12 @@ class Term:
             "is_topic_message": True,
             "text": message.text,
         }
+        whole = {"update_id": update_id, "message": body}
+        self.note_given(describe(whole), key)
         update = NewUpdate(
             update_id=update_id,
             kind="message",
-            body=orjson.dumps({"update_id": update_id, "message": body}),
+            body=orjson.dumps(whole),
             owner_key=key,
             chat_id=chat_id,
             thread_id=thread_id,
