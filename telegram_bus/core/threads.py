@@ -19,20 +19,21 @@ KEY_LIMIT: Final = 48
 
 PALETTE: Final[tuple[str, ...]] = tuple(
     """
-    Acorn Alder Almond Amber Anchor Anvil Apple Apricot Aspen Aster Atlas Aurora Badger Bamboo Banjo Barley Basalt Basil
-    Bay Beacon Beaver Bell Birch Bison Bloom Bluebell Boulder Bramble Breeze Brick Bridge Brook Burrow Butter Cactus Canoe
-    Canyon Caraway Cedar Cello Chalk Cherry Chestnut Cinder Citrus Clay Cliff Cloud Clover Cobalt Comet Compass Copper
-    Coral Corner Cosmos Cotton Crane Creek Cricket Crocus Crystal Cypress Dahlia Daisy Dawn Delta Dew Dolphin Dove Drum
-    Dune Dusk Eagle Echo Elder Elm Ember Falcon Fern Fiddle Field Finch Fir Fjord Flax Flint Flute Fog Forest Forge Fox
-    Frost Galaxy Garnet Ginger Glacier Glade Gorge Granite Grove Gull Harbor Harp Hawk Hazel Heath Heather Hedge Heron
-    Hickory Hill Holly Honey Horizon Iris Iron Island Ivory Ivy Jade Jasmine Jasper Juniper Kelp Kestrel Kettle Kite Lagoon
-    Lake Lantern Larch Lark Laurel Lava Lavender Leaf Lemon Lichen Lilac Lily Linden Linen Lotus Lynx Magnet Mango Maple
-    Marble Marigold Marsh Meadow Melon Mesa Meteor Mica Mill Mint Mist Moon Moss Mulberry Nectar Nettle Nickel Nimbus Nova
-    Nutmeg Oak Oasis Ocean Olive Onyx Opal Orbit Orchid Osprey Otter Owl Paprika Parsley Peach Pearl Pebble Pepper Petal
-    Pine Plum Pond Poplar Poppy Prairie Prism Quarry Quartz Quill Quince Rain Raven Reef Ridge River Robin Rocket Rosemary
-    Rowan Ruby Saffron Sage Sail Sapphire Satin Seal Sequoia Shale Shell Sierra Silver Slate Snow Sorrel Sparrow Spruce
-    Star Stone Storm Summit Swift Tamarind Teal Thistle Thyme Tide Timber Topaz Tulip Tundra Valley Velvet Violet Walnut
-    Willow Wren Yarrow Zephyr Zinnia
+    Acorn Alder Almond Amber Anchor Anvil Apple Apricot Aspen Aster Atlas Aurora Badger Bamboo Banjo Barley
+    Basalt Basil Bay Beacon Beaver Bell Birch Bison Bloom Bluebell Boulder Bramble Breeze Brick Bridge Brook
+    Burrow Butter Cactus Canoe Canyon Caraway Cedar Cello Chalk Cherry Chestnut Cinder Citrus Clay Cliff Cloud
+    Clover Cobalt Comet Compass Copper Coral Corner Cosmos Cotton Crane Creek Cricket Crocus Crystal Cypress
+    Dahlia Daisy Dawn Delta Dew Dolphin Dove Drum Dune Dusk Eagle Echo Elder Elm Ember Falcon Fern Fiddle
+    Field Finch Fir Fjord Flax Flint Flute Fog Forest Forge Fox Frost Galaxy Garnet Ginger Glacier Glade Gorge
+    Granite Grove Gull Harbor Harp Hawk Hazel Heath Heather Hedge Heron Hickory Hill Holly Honey Horizon Iris
+    Iron Island Ivory Ivy Jade Jasmine Jasper Juniper Kelp Kestrel Kettle Kite Lagoon Lake Lantern Larch Lark
+    Laurel Lava Lavender Leaf Lemon Lichen Lilac Lily Linden Linen Lotus Lynx Magnet Mango Maple Marble
+    Marigold Marsh Meadow Melon Mesa Meteor Mica Mill Mint Mist Moon Moss Mulberry Nectar Nettle Nickel Nimbus
+    Nova Nutmeg Oak Oasis Ocean Olive Onyx Opal Orbit Orchid Osprey Otter Owl Paprika Parsley Peach Pearl
+    Pebble Pepper Petal Pine Plum Pond Poplar Poppy Prairie Prism Quarry Quartz Quill Quince Rain Raven Reef
+    Ridge River Robin Rocket Rosemary Rowan Ruby Saffron Sage Sail Sapphire Satin Seal Sequoia Shale Shell
+    Sierra Silver Slate Snow Sorrel Sparrow Spruce Star Stone Storm Summit Swift Tamarind Teal Thistle Thyme
+    Tide Timber Topaz Tulip Tundra Valley Velvet Violet Walnut Willow Wren Yarrow Zephyr Zinnia
     """.split()
 )
 """Names for threads whose follower brings none: short, easy to say, none of them a word of the trade."""

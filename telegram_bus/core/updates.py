@@ -135,7 +135,7 @@ def describe(update: dict[str, Any]) -> UpdateInfo:
         raise ValueError(f"an update without a usable update_id: {update.get('update_id')!r:.40}")
     for kind in ("message", "edited_message"):
         if isinstance(body := update.get(kind), dict):
-            return _from_message(update_id, kind, body)  # type: ignore[arg-type]  # a literal of the tuple
+            return _from_message(update_id, kind, body)
     if isinstance(body := update.get("callback_query"), dict):
         return _from_callback(update_id, body)
     if isinstance(body := update.get("message_reaction"), dict):

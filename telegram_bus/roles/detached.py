@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -28,8 +29,11 @@ LOG_TAIL: Final = 16_384
 # Runs in a small interpreter of its own: forking this process would copy its threads' locks and its event loop.
 # The leader becomes an orphan that leads no session, so it can never get a terminal, and no child of ours to wait for.
 DETACH: Final = """
-import os, sys
+import os, signal, sys
 log, *command = sys.argv[1:]
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
 os.chdir("/")
 os.umask(0o077)
 pid = os.fork()
@@ -70,6 +74,7 @@ async def start_leader_detached(
     try:
         done = await trio.run_process(
             command,
+            stdin=subprocess.DEVNULL,
             capture_stdout=True,
             capture_stderr=True,
             start_new_session=True,

@@ -1,4 +1,4 @@
-"""Updates as they come from Telegram: stored with their offset, then given to their owners or answered by the leader."""
+"""Updates as they come from Telegram: stored with their offset, then given to their owners or answered by us."""
 
 from __future__ import annotations
 

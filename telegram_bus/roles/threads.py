@@ -21,14 +21,17 @@ log = logging.getLogger(__name__)
 Call = Callable[[str, Mapping[str, Any], int | None], Awaitable[Any]]
 """Makes a Bot API call: method, parameters, the chat whose queue it waits in."""
 
+_TOPICS: Final = (
+    "switch on threads: for a private chat Threaded Mode of the bot in @BotFather's mini app, "
+    "for a group Topics in its settings"
+)
 _REMEDIES: Final = (
-    ("the chat is not a forum", "switch on threads: for a private chat Threaded Mode of the bot in @BotFather's mini app, "
-     "for a group Topics in its settings"),
+    ("the chat is not a forum", _TOPICS),
     ("not enough rights", "make the bot an administrator of the group with the right to manage topics"),
     ("chat not found", "open the chat with the bot and press Start, and check the number given as --chat"),
     ("bot was blocked", "unblock the bot in Telegram"),
-    ("BOT_FORUM_CREATE_FORBIDDEN", "switch on Threaded Mode of the bot in @BotFather's mini app"),
-)  # fmt: skip
+    ("BOT_FORUM_CREATE_FORBIDDEN", _TOPICS),
+)
 """What a person has to do about a refused thread (texts of the Bot API, compared without regard to case)."""
 
 
