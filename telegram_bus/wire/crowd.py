@@ -77,6 +77,6 @@ class Crowd:
                 connection = session.connection
                 if session.half and now - session.half_at > limits.half_line_grace:
                     session.end("does not finish its line")
-                elif connection.drained and now - connection.progress_at > limits.unsent_grace:
+                elif connection.drained is not None and now - connection.progress_at > limits.unsent_grace:
                     session.end("does not read its answers")
             self._evict_unknown()

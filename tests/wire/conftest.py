@@ -24,9 +24,11 @@ async def server(directory: Path) -> AsyncIterator[Server]:
     """A server that listens but does not serve before its `start`."""
     async with trio.open_nursery() as nursery:
         server = Server(directory / "s", nursery)
-        yield server
-        with trio.CancelScope(shield=True):
-            await server.aclose()
+        try:
+            yield server
+        finally:
+            with trio.CancelScope(shield=True):
+                await server.aclose()
 
 
 @pytest.fixture
