@@ -162,7 +162,7 @@ def authorise(envelope: Envelope, rules: Rules) -> Refuse | None:
     if isinstance(envelope, Ack):
         return Refuse(message="a response is not a request")
     if isinstance(envelope, OperatorStop):
-        if rules.operator_secret is None or not _same(envelope.auth, rules.operator_secret):
+        if not rules.operator_secret or not _same(envelope.auth, rules.operator_secret):
             return Refuse(message=f"{envelope.KIND} needs the operator's secret (the file operator.secret)")
         return None
     if rules.secret is not None and not _same(envelope.auth, rules.secret):
