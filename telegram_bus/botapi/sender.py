@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,6 +32,12 @@ UNSENT_TRIES: Final = 5
 LOST_TRIES: Final = 3
 CALL_SECONDS: Final = 120.0
 """However slowly an answer trickles in, the chat behind it goes on after that."""
+
+
+STORING_SECONDS: Final = 5.0
+"""How long an outcome may take to be stored; a disk that hangs must not hold up the end."""
+
+log = logging.getLogger(__name__)
 
 
 class CallApi(Protocol):
@@ -121,7 +128,7 @@ class Sender:
         finally:
             self._closed = "the leader has stopped"
             for lane in self._lanes.values():
-                self._give_up(lane)
+                await self._give_up(lane)
 
     async def call(
         self, method: str, params: Mapping[str, Any], chat_id: int | None = None, *, after: After | None = None
@@ -129,8 +136,8 @@ class Sender:
         """Queue the call behind those of its chat and return Telegram's result.
 
         Cancelled while it waits for a place in the queue, nothing is sent; cancelled later, the call is made
-        all the same. `after` runs in the sender's task in any case, before the chat's next call: what must be
-        stored of an outcome does not depend on who still waits for it.
+        all the same. `after` is told the outcome in any case, shielded, before the chat's next call: what must be
+        stored of it does not depend on who still waits. A BusError of `after` becomes the caller's.
 
         Raises ApiError; RequestRefused (code None) for a wait of more than 20 s, with the time in its message, and
         NotSent: surely not carried out; CommitUnknown: perhaps carried out, must not be repeated; AnswerLost.
@@ -141,7 +148,7 @@ class Sender:
         try:
             await self._lane(chat_id).push.send(request)
         except BaseException:
-            self._settled()
+            await self._end(request, Failed(NotSent(f"{method} was not sent: its requester gave up")))
             raise
         await request.finished.wait()
         match request.outcome:
@@ -187,18 +194,11 @@ class Sender:
         """Make the call, have its outcome stored, tell whoever waits."""
         outcome: Outcome | None = None
         try:
-            try:
-                outcome = Sent(await self._attempt(request))
-            except BusError as fault:
-                outcome = Failed(fault)
-            if request.after is not None:
-                try:
-                    await request.after(outcome)
-                except BusError as fault:
-                    outcome = Failed(fault)
+            outcome = Sent(await self._attempt(request))
+        except BusError as fault:
+            outcome = Failed(fault)
         finally:
-            request.finish(outcome or Failed(_interrupted(request)))
-            self._settled()
+            await self._end(request, outcome or Failed(_interrupted(request)))
 
     async def _attempt(self, request: _Request) -> Any:
         unsent = lost = 0
@@ -250,19 +250,28 @@ class Sender:
         if self._paused_until.get(request.chat_id) == until:
             del self._paused_until[request.chat_id]
 
-    def _give_up(self, lane: _Lane) -> None:
+    async def _end(self, request: _Request, outcome: Outcome) -> None:
+        """Have the outcome stored, then tell it; this happens also where everything is being cancelled."""
+        if request.after is not None:
+            try:
+                with trio.move_on_after(STORING_SECONDS, shield=True) as scope:
+                    await request.after(outcome)
+                if scope.cancelled_caught:
+                    log.error("the outcome of %s could not be stored in %g s", request.method, STORING_SECONDS)
+            except BusError as fault:
+                outcome = Failed(fault)
+        request.finish(outcome)
+        self._outstanding -= 1
+        self._idle.set()
+        self._idle = trio.Event()
+
+    async def _give_up(self, lane: _Lane) -> None:
         while True:
             try:
                 request = lane.pull.receive_nowait()
             except trio.WouldBlock:
                 return
-            request.finish(Failed(NotSent(f"{request.method} was not sent: {self._closed}")))
-            self._settled()
-
-    def _settled(self) -> None:
-        self._outstanding -= 1
-        self._idle.set()
-        self._idle = trio.Event()
+            await self._end(request, Failed(NotSent(f"{request.method} was not sent: {self._closed}")))
 
 
 def _too_long(method: str, wait: float) -> RequestRefused:

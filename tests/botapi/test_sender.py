@@ -236,6 +236,53 @@ async def test_a_full_queue_makes_callers_wait_and_a_cancelled_one_of_them_sends
     assert telegram.done == list(range(QUEUED + 1))
 
 
+async def test_whoever_gives_up_before_there_was_a_place_has_it_noted_that_nothing_was_sent(
+    autojump_clock: MockClock,
+) -> None:
+    outcomes: list[Outcome] = []
+
+    async def settle(outcome: Outcome) -> None:
+        await trio.sleep(0.1)
+        outcomes.append(outcome)
+
+    async with sending(FakeTelegram(delay=100)) as sender, trio.open_nursery() as nursery:
+        for number in range(QUEUED + 1):
+            nursery.start_soon(send, sender, number)
+            await trio.testing.wait_all_tasks_blocked()
+        with trio.move_on_after(0.5):
+            await sender.call("sendMessage", {}, 1, after=settle)
+        nursery.cancel_scope.cancel()
+    assert [type(outcome.fault) for outcome in outcomes if isinstance(outcome, Failed)] == [NotSent]
+
+
+async def test_at_the_end_every_outcome_is_noted_as_far_as_it_is_known(autojump_clock: MockClock) -> None:
+    outcomes: dict[str, type[Exception]] = {}
+
+    async def ask(sender: Sender, text: str) -> None:
+        async def settle(outcome: Outcome) -> None:
+            await trio.sleep(0.1)
+            assert isinstance(outcome, Failed)
+            outcomes[text] = type(outcome.fault)
+
+        await sender.call("sendMessage", {"text": text}, 1, after=settle)
+
+    async with sending(FakeTelegram(delay=100)) as sender, trio.open_nursery() as nursery:
+        for text in ("under way", "queued"):
+            nursery.start_soon(ask, sender, text)
+            await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert outcomes == {"under way": CommitUnknown, "queued": NotSent}
+
+
+async def test_storing_that_hangs_does_not_hold_up_the_chat_for_ever(autojump_clock: MockClock) -> None:
+    async def settle(_outcome: Outcome) -> None:
+        await trio.sleep_forever()
+
+    async with sending(FakeTelegram()) as sender:
+        assert await sender.call("sendMessage", {"text": 1}, 1, after=settle) == 1
+        assert await send(sender, 2) == 2
+
+
 async def test_draining_finishes_what_was_taken_and_takes_nothing_more(autojump_clock: MockClock) -> None:
     telegram = FakeTelegram()
     async with sending(telegram) as sender, trio.open_nursery() as nursery:

@@ -240,3 +240,24 @@ async def test_when_the_context_is_left_no_thread_is_at_work(tmp_path: Path) -> 
     assert busy.borrowed_tokens == 0
     idle = {thread.name for thread in threading.enumerate() if not thread.daemon}
     assert idle == {"MainThread"}
+
+
+async def test_updates_that_came_from_no_poll_leave_the_offset(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        await store.admit_batch([update(1)], 2, NOW)
+        await store.admit_batch([update(77)], None, NOW)
+        assert await store.offset() == 2
+        assert await ids(store) == [1, 77]
+
+
+async def test_the_newest_updates_and_owners_can_be_called_to_mind(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "db", holder="x") as store:
+        stored = await store.admit_batch([update(1), update(2), update(3, None)], 4, NOW)
+        await store.settle(stored[2].seq, "dropped", NOW)
+        await store.record_messages("a", [(1, 10, None)], NOW)
+        await store.record_messages("b", [(1, 11, 7)], NOW + 1)
+        assert [found.update_id for found in await store.recent(2)] == [2, 3]
+        assert await store.waiting() == {"builder": 2}
+    async with open_store(tmp_path / "db", holder="y") as store:
+        await store.recall_owners()
+        assert (store.owner_nowait(1, 10), store.owner_nowait(1, 11)) == ("a", "b")

@@ -4,45 +4,18 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
 from pathlib import Path
-from threading import Event, Thread
-from typing import Any, TypeVar
+from typing import Any
 
-import trio
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from telegram_bus.store import Collision, New, NewUpdate, Outcome, Repeat, Store, Unknown, open_store
+from telegram_bus.store import Collision, New, NewUpdate, Outcome, Repeat, Unknown, open_store
+from tests.store.rig import Held, Loop, crash_image
 
-T = TypeVar("T")
 HOUR = 3_600_000
 OWNERS = st.sampled_from(["a", "b", None])
-
-
-class Loop:
-    """A Trio loop in a thread, so that synchronous rules can use one open store."""
-
-    def __init__(self) -> None:
-        self._ready = Event()
-        self._thread = Thread(target=trio.run, args=(self._main,), daemon=True)
-        self._thread.start()
-        self._ready.wait()
-
-    async def _main(self) -> None:
-        self._token = trio.lowlevel.current_trio_token()
-        self._stop = trio.Event()
-        self._ready.set()
-        await self._stop.wait()
-
-    def run(self, afn: Callable[..., Awaitable[T]], *args: Any) -> T:
-        return trio.from_thread.run(afn, *args, trio_token=self._token)
-
-    def stop(self) -> None:
-        trio.from_thread.run_sync(self._stop.set, trio_token=self._token)
-        self._thread.join()
 
 
 class JournalMachine(RuleBasedStateMachine):
@@ -65,28 +38,11 @@ class JournalMachine(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.loop.run(self._open)
+        self.held = Held(self.loop, open_store(self.path, holder="machine"))
+        self.store = self.held.value
         self.epoch += 1
         assert self.store.epoch == self.epoch
         assert self.store.notice is None
-
-    async def _open(self) -> None:
-        # The store's context is entered and left in a task of its own: its nursery belongs to one task.
-        opened, self.leave = trio.Event(), trio.Event()
-        self.left = trio.Event()
-        trio.lowlevel.spawn_system_task(self._hold, opened)
-        await opened.wait()
-
-    async def _hold(self, opened: trio.Event) -> None:
-        async with AsyncExitStack() as stack:
-            self.store: Store = await stack.enter_async_context(open_store(self.path, holder="machine"))
-            opened.set()
-            await self.leave.wait()
-        self.left.set()
-
-    async def _close(self) -> None:
-        self.leave.set()
-        await self.left.wait()
 
     @rule(numbers=st.lists(st.integers(0, 12), max_size=4), owner=OWNERS, next_offset=st.integers(0, 20))
     def admit(self, numbers: list[int], owner: str | None, next_offset: int) -> None:
@@ -165,18 +121,14 @@ class JournalMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self.loop.run(self._close)
+        self.held.close()
         self.open()
 
     @rule()
     def crash(self) -> None:
         """What a kill leaves: the file and its log as they are, no checkpoint, no farewell."""
-        survivor = self.directory / f"{self.epoch}.sqlite3"
-        shutil.copyfile(self.path, survivor)
-        log = Path(f"{self.path}-wal")
-        if log.exists():
-            shutil.copyfile(log, f"{survivor}-wal")
-        self.loop.run(self._close)
+        survivor = crash_image(self.path, self.directory / f"{self.epoch}.sqlite3")
+        self.held.close()
         self.path = survivor
         self.open()
 
@@ -200,7 +152,7 @@ class JournalMachine(RuleBasedStateMachine):
         )
 
     def teardown(self) -> None:
-        self.loop.run(self._close)
+        self.held.close()
         self.loop.stop()
         shutil.rmtree(self.directory)
 

@@ -1,0 +1,82 @@
+"""The inbox against a model of two dictionaries, with crashes at any moment."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from telegram_bus.store import open_inbox
+from tests.store.rig import Held, Loop, crash_image
+
+HOUR = 3600.0
+IDS = st.sampled_from("abcdef")
+
+
+class InboxMachine(RuleBasedStateMachine):
+    """`waiting` holds bodies in order of arrival, `done` the time at which an id was finished."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="telegram-bus-test-"))
+        self.generation = 0
+        self.path = self.directory / "0.sqlite3"
+        self.loop = Loop()
+        self.now = 1_700_000_000.0
+        self.waiting: dict[str, bytes] = {}
+        self.done: dict[str, float] = {}
+        self.open()
+
+    def open(self) -> None:
+        self.held = Held(self.loop, open_inbox(self.path, clock=lambda: self.now))
+        self.inbox = self.held.value
+        assert self.inbox.notice is None
+
+    @rule(delivery=IDS, body=st.binary(max_size=8))
+    def arrives(self, delivery: str, body: bytes) -> None:
+        new = self.loop.run(self.inbox.append, delivery, "leader.forwardMessage", 1, body)
+        assert new == (delivery not in self.waiting and delivery not in self.done)
+        if new:
+            self.waiting[delivery] = body
+
+    @rule(delivery=IDS)
+    def finishes(self, delivery: str) -> None:
+        self.loop.run(self.inbox.done, delivery)
+        if self.waiting.pop(delivery, None) is not None:
+            self.done[delivery] = self.now
+        self.done = {name: since for name, since in self.done.items() if since >= self.now - 48 * HOUR}
+
+    @rule(hours=st.sampled_from([1, 30]))
+    def time_passes(self, hours: int) -> None:
+        self.now += hours * HOUR
+
+    @rule()
+    def restart(self) -> None:
+        self.held.close()
+        self.open()
+
+    @rule()
+    def crash(self) -> None:
+        self.generation += 1
+        survivor = crash_image(self.path, self.directory / f"{self.generation}.sqlite3")
+        self.held.close()
+        self.path = survivor
+        self.open()
+
+    @invariant()
+    def holds_what_it_should(self) -> None:
+        found = self.loop.run(self.inbox.pending)
+        assert [(received.delivery_id, received.body) for received in found] == list(self.waiting.items())
+
+    def teardown(self) -> None:
+        self.held.close()
+        self.loop.stop()
+        shutil.rmtree(self.directory)
+
+
+InboxMachine.TestCase.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
+test_the_inbox_does_what_its_model_does = InboxMachine.TestCase
