@@ -135,8 +135,10 @@ def _api_root(value: object) -> str:
     return parts._replace(netloc=user + at + server.lower()).geturl()  # one server, one lock
 
 
-def _proxy(value: object) -> str:
+def _proxy(value: object) -> str | None:
     proxy = _text(value)
+    if proxy == "none":  # against a stored one, or the environment's
+        return None
     if not _is_address(proxy, PROXY_SCHEMES):
         raise ValueError("must be an address such as http://127.0.0.1:3128 or socks5://127.0.0.1:1080")
     return proxy
@@ -290,9 +292,9 @@ OPTIONS: Final[tuple[Option, ...]] = (
         flag="--proxy",
         variable="TELEGRAM_BUS_PROXY",
         key="proxy",
-        default_text="none",
+        default_text="that of $https_proxy or $all_proxy, but for $no_proxy",
         metavar="URL",
-        help="the proxy for the way to Telegram: http, https, socks5 or socks5h",
+        help='the proxy for the way to Telegram: http, https, socks5 or socks5h; or "none"',
         parse=_proxy,
     ),
     Option(

@@ -115,11 +115,12 @@ def store_settings(profile: Profile, settings: Settings) -> None:
     content: dict[str, Any] = {
         BOT_KEY: settings.bot_id,
         "chat": settings.chat,
-        "allow": list(settings.allow),
         "interpreter": str(settings.interpreter),
         "linger": "never" if settings.linger is None else _short(settings.linger),
         "api_root": settings.api_root,
     }
+    if settings.allow != (settings.chat,):  # what follows from the chat must follow it when it changes
+        content["allow"] = list(settings.allow)
     content |= {
         name: str(value)
         for name in ("socket", "secret_file", "proxy")

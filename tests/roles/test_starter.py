@@ -252,6 +252,9 @@ async def test_a_dead_leader_is_succeeded(configure: Configure) -> None:
     profile = configure()
     first = await ensure_leader(profile, times=QUICK)
     os.kill(first.pid, signal.SIGKILL)
+    with trio.fail_after(30):  # till then it may answer
+        while host.process_state(first.pid, first.holder.birth) != "dead":  # noqa: ASYNC110 - another process
+            await trio.sleep(0.01)
     second = await ensure_leader(profile, times=QUICK)
     assert second.pid != first.pid
     assert [facts["pid"] for facts in starts(profile)] == [first.pid, second.pid]
