@@ -13,12 +13,13 @@ import telegram_bus
 
 
 async def ask() -> None:
-    """Passes questions of people on to the expert, and the expert's answers back."""
+    """Passes the questions of people on to the expert; the answer comes back into this thread."""
     async with telegram_bus.join(name="asker") as bus:
         async for update in bus:
             if update.kind == "message":
-                if from_agent(update):
-                    await bus.send(f"The expert says: {update.text}")
+                agent = from_agent(update)
+                if agent:
+                    await update.reply(f"So says {agent}.")
                 else:
                     await bus.tell("expert", update.text)
             await update.done()
@@ -31,9 +32,9 @@ async def know() -> None:
             if update.kind == "message":
                 answer = f"{update.text!r} has {len(update.text.split())} words."
                 await update.reply(answer)
-                asked_by = from_agent(update)
-                if asked_by:
-                    await bus.tell(asked_by, answer)
+                agent = from_agent(update)
+                if agent:
+                    await bus.tell(agent, answer)
             await update.done()
 
 

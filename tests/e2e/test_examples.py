@@ -44,7 +44,8 @@ def test_one_agent_asks_another_in_its_thread(bus: DemoBus) -> None:
     asker = start(bus, "asker", sys.executable, script, "asker")
     seen = bus.person.say("how many words are these", asker)
     answer = "'how many words are these' has 5 words."
-    assert bus.person.reply(asker, seen, PATIENCE)["text"] == f"The expert says: {answer}"
+    assert bus.person.reply(asker, seen, PATIENCE)["text"] == answer
+    assert bus.person.reply(asker, seen, PATIENCE, containing="expert")["text"] == "So says expert."
     assert bus.person.reply(expert, seen, PATIENCE)["text"] == "how many words are these"
     assert bus.person.reply(expert, seen, PATIENCE, containing="has 5 words")["text"] == answer
     conversation(bus, expert, "and directly", "'and directly' has 2 words.")
@@ -52,6 +53,7 @@ def test_one_agent_asks_another_in_its_thread(bus: DemoBus) -> None:
 
 def test_a_shell_script_is_an_agent(bus: DemoBus) -> None:
     thread = start(bus, "shell", *BUS, "follower", "--name", "shell", "--", "sh", str(EXAMPLES / "shell_agent.sh"))
+    assert bus.person.reply(thread, 0, PATIENCE)["text"] == "Here I am. Say: date, free, or bye"
     conversation(bus, thread, "well well", "You said: well well")
     seen = bus.person.say("bye", thread)
     assert bus.person.reply(thread, seen, PATIENCE)["text"] == "Until next time."
