@@ -304,6 +304,9 @@ def _not_yours(member: Member) -> str:
 
 
 def _same(given: str | None, expected: str) -> bool:
-    # Compared as bytes: `compare_digest` refuses text that is not ASCII, and a peer may send anything.
-    presented = (given or "").encode("utf-8", "surrogatepass")
-    return given is not None and hmac.compare_digest(presented, expected.encode("utf-8", "surrogatepass"))
+    if given is None:
+        return False
+    if given.isascii() and expected.isascii():
+        return hmac.compare_digest(given, expected)
+    # It refuses text beyond ASCII, and a peer may send anything.
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"))

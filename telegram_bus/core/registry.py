@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import attrs
-from attrs import define, field, frozen, setters
+from attrs import frozen
 
 from telegram_bus.core.identity import DURABLE_ADMISSION, EXTENSIONS
 from telegram_bus.core.values import Number, ProtocolIdentity, Registration, Target
@@ -26,7 +26,7 @@ class Provisioned:
     thread_name: str | None = None
 
 
-@define(kw_only=True, eq=False, on_setattr=setters.frozen)
+@frozen(kw_only=True, eq=False)
 class Member:
     """A live follower. Only the registry changes `last_heartbeat_ms` (epoch, ms); the rest stays as admitted.
 
@@ -37,7 +37,7 @@ class Member:
     registration: Registration
     peer_pid: int | None = None
     provisioned: Provisioned | None = None
-    last_heartbeat_ms: Number = field(on_setattr=setters.NO_OP)
+    last_heartbeat_ms: Number
 
     @property
     def instance_id(self) -> str:
@@ -159,7 +159,8 @@ class Registry:
 
     def touch(self, member: Member, now_ms: Number) -> None:
         """The member was heard."""
-        member.last_heartbeat_ms = now_ms
+        # The one thing about a member that changes; a setter that checks would cost more than the rest of a heartbeat.
+        object.__setattr__(member, "last_heartbeat_ms", now_ms)
 
     def remove(self, member: Member) -> bool:
         """Removes exactly this admission; False when it is not (or no longer) in force."""
