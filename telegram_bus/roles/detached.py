@@ -113,7 +113,9 @@ def last_words(profile: Profile, offset: int) -> str:
         lines = [line for line in file.read(LOG_TAIL).splitlines() if line.strip()]
     if not lines:
         return f"the leader that was started ended at once and said nothing; look into {profile.leader_log}"
-    text = lines[-1].decode(errors="replace").strip()
+    # a fault that the command line reports may have several lines, of which the first one says what it is
+    said = [line for line in lines if line.startswith(b"telegram-bus:")]
+    text = (said or lines)[-1].decode(errors="replace").strip().removeprefix("telegram-bus: ")
     with suppress(ValueError):
         entry: Any = json.loads(text)
         if isinstance(entry, dict) and isinstance(entry.get("message"), str):

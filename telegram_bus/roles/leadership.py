@@ -219,8 +219,7 @@ def _try_locks(profile: Profile, settings: Settings) -> tuple[FileLock, ...] | P
         return profile
     path = bot_lock_path(settings)
     try:
-        ensure_private_directory(path.parent.parent)
-        ensure_private_directory(path.parent)
+        _ensure_locks_dir(path.parent)
         shared = FileLock.try_lock(path)
         if shared is not None:
             with suppress(OSError):  # a full disk: whoever waits then knows less
@@ -231,6 +230,17 @@ def _try_locks(profile: Profile, settings: Settings) -> tuple[FileLock, ...] | P
         raise
     own.close()
     return _profile_in(path) or profile
+
+
+def _ensure_locks_dir(directory: Path) -> None:
+    try:
+        ensure_private_directory(directory.parent)
+        ensure_private_directory(directory)
+    except StateError as error:
+        raise StateError(
+            f"{error}\nthe locks that keep one bot from two leaders lie in the user's state directory: "
+            "XDG_STATE_HOME names another one"
+        ) from error
 
 
 def _profile_in(path: Path) -> Profile | None:

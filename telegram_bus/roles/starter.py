@@ -51,6 +51,12 @@ PARENT_VARIABLE: Final = "TELEGRAM_BUS_PARENT"
 
 LOCK_EVERY: Final = 1.0
 """Seconds between two tries for the start lock: a starter that died is replaced so fast."""
+STUCK: Final = 60.0
+"""Seconds after which whoever holds the start lock must be suspended itself (Ctrl-Z): a start takes a third of that.
+
+The leader's own locks still let only one lead, so starting without the start lock costs no more than CPU.
+"""
+STUCK_SPREAD: Final = 20.0
 FORGET_FAILURES: Final = 600.0
 
 
@@ -136,6 +142,7 @@ class _Search:
     _lock_tried: float = -LOCK_EVERY
     _doubt: str | None = None
     _found: LeaderRecord | None = None
+    _bypass_after: float = field(factory=lambda: STUCK + random.uniform(0, STUCK_SPREAD))
     _last_reason: str = field(default="no leader answers")
 
     async def run(self) -> LeaderRecord:
@@ -196,7 +203,7 @@ class _Search:
         # nothing speaks against a start: now look at what costs more
         if not _interpreter(self.profile):
             return decide_start(evolve(at, configured=False))
-        held = self._have_lock()
+        held = self._have_lock() or self._lock_is_stuck()
         return decide_start(evolve(at, start_lock_held=held, leader_lock_free=held and self._leader_lock_is_free()))
 
     def _have_lock(self) -> bool:
@@ -205,7 +212,15 @@ class _Search:
             self._lock_tried = now
             self.profile.ensure()
             self._lock = FileLock.try_lock(self.profile.start_lock)
+            if self._lock is not None:
+                with suppress(OSError):
+                    self._lock.touch()  # so that others see for how long it is held
         return self._lock is not None
+
+    def _lock_is_stuck(self) -> bool:
+        with suppress(OSError):
+            return time.time() - self.profile.start_lock.stat().st_mtime > self._bypass_after
+        return False
 
     def _leader_lock_is_free(self) -> bool:
         lock = FileLock.try_lock(self.profile.leader_lock)
@@ -216,7 +231,6 @@ class _Search:
 
     async def _start(self) -> LeaderRecord:
         """Start a leader and wait until it (or another) answers; the start lock is held meanwhile."""
-        assert self._lock is not None
         interpreter = _interpreter(self.profile)
         assert interpreter is not None
         self._say("starting a leader")
@@ -225,12 +239,15 @@ class _Search:
             record = await self._until_it_answers(started)
         except NoLeader as failure:
             earlier = _Failures.read(self.profile.start_lock)
-            with suppress(OSError):
-                self._lock.write_note(earlier.and_now(time.time(), str(failure)).note())
+            self._note(earlier.and_now(time.time(), str(failure)).note())
             raise
-        with suppress(OSError):
-            self._lock.write_note("")
+        self._note("")
         return record
+
+    def _note(self, note: str) -> None:
+        if self._lock is not None:
+            with suppress(OSError):  # a full disk: the others then try more often
+                self._lock.write_note(note)
 
     async def _until_it_answers(self, started: StartedLeader) -> LeaderRecord:
         with trio.move_on_after(self.times.patience):

@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
+from attrs import evolve
 
 from telegram_bus import host
+from telegram_bus.core.election import Frozen, Healthy, Judgement
 from telegram_bus.core.errors import LeadershipLost, StateError
 from telegram_bus.home import Home, Profile
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.holder import this_process
+from telegram_bus.roles.holder import this_process, watch_holder
 from telegram_bus.roles.leadership import Times, bot_lock_path, hold_leadership, read_leader
 from telegram_bus.roles.record import LeaderRecord, write_leader
 from telegram_bus.roles.settings import Settings, load_settings, store_settings
@@ -301,13 +304,14 @@ async def stand_by_and_lead(profile: Profile, settings: Settings) -> None:
         term.check()
 
 
-@pytest.mark.parametrize(("mode", "end"), [("lead", 0), ("deaf", -signal.SIGKILL)])
+@pytest.mark.parametrize(("mode", "farewell", "end"), [("lead", 30.0, 0), ("deaf", 0.3, -signal.SIGKILL)])
 async def test_a_frozen_leader_is_ended_in_order_or_else_by_force(
-    profile: Profile, settings: Settings, spawn: Spawn, mode: str, end: int
+    profile: Profile, settings: Settings, spawn: Spawn, mode: str, farewell: float, end: int
 ) -> None:
     leader = spawn(mode)
     leader.send_signal(signal.SIGSTOP)
-    await stand_by_and_lead(profile, settings)
+    async with hold_leadership(profile, settings, standby=True, times=evolve(QUICK, farewell=farewell)) as term:
+        term.check()
     assert leader.wait() == end
 
 
@@ -316,8 +320,7 @@ async def test_a_foreground_leader_replaces_a_frozen_one_too(
 ) -> None:
     leader = spawn()
     leader.send_signal(signal.SIGSTOP)
-    times = Times(renew_every=0.05, lease=0.6, look_every=0.05, probe=0.2, farewell=0.5, patience=20.0)
-    async with hold_leadership(profile, settings, times=times) as term:
+    async with hold_leadership(profile, settings, times=evolve(QUICK, farewell=30.0, patience=30.0)) as term:
         term.check()
     assert leader.wait() == 0
 
@@ -336,14 +339,44 @@ async def spared(profile: Profile, settings: Settings, leader: subprocess.Popen[
     return host.process_state(leader.pid, birth) == "alive"
 
 
-async def test_a_leader_that_answers_is_not_ended_though_it_does_not_renew(
-    profile: Profile, settings: Settings, spawn: Spawn
-) -> None:
-    assert await spared(profile, settings, spawn("still"), "a leader holds the bot")
+async def watched(profile: Profile, times: Times, enough: Callable[[list[Judgement]], bool]) -> None:
+    """Watch the holder, ready to end it, until the judgements are enough."""
+    judgements: list[Judgement] = []
+    with trio.CancelScope() as scope:
+
+        def report(judgement: Judgement, _: LeaderRecord | None) -> None:
+            judgements.append(judgement)
+            if enough(judgements):
+                scope.cancel()
+
+        await watch_holder(profile, report, times=times)
 
 
-async def test_a_mute_leader_that_renews_is_not_ended(profile: Profile, settings: Settings, spawn: Spawn) -> None:
-    assert await spared(profile, settings, spawn("mute"), "a leader holds the bot")
+async def test_a_leader_that_answers_is_not_ended_though_it_does_not_renew(profile: Profile, spawn: Spawn) -> None:
+    leader = spawn("still")
+    # healthy when first seen, and again only by its answer
+    await watched(profile, QUICK, lambda seen: seen.count(Healthy()) == 2)
+    assert leader.poll() is None
+
+
+async def test_a_mute_leader_that_renews_is_not_ended(profile: Profile, spawn: Spawn) -> None:
+    leader = spawn("mute")
+    await watched(profile, evolve(QUICK, lease=2.0), lambda seen: seen.count(Healthy()) == 20)
+    assert leader.poll() is None
+
+
+async def test_nobody_is_ended_by_one_who_may_not(profile: Profile, spawn: Spawn) -> None:
+    leader = spawn()
+    leader.send_signal(signal.SIGSTOP)
+    with trio.CancelScope() as scope:
+
+        def report(judgement: Judgement, _: LeaderRecord | None) -> None:
+            if isinstance(judgement, Frozen):
+                scope.cancel()
+
+        await watch_holder(profile, report, may_end=lambda: False, times=QUICK)
+    assert scope.cancelled_caught
+    assert leader.poll() is None
 
 
 @pytest.mark.parametrize(

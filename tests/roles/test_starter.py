@@ -18,7 +18,7 @@ from telegram_bus import host
 from telegram_bus.core.errors import NoLeader
 from telegram_bus.home import Home, Profile, atomic_write
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.detached import LOG_MAX
+from telegram_bus.roles.detached import LOG_MAX, last_words
 from telegram_bus.roles.leadership import Times, hold_leadership
 from telegram_bus.roles.record import LeaderRecord
 from telegram_bus.roles.settings import load_settings, store_settings
@@ -164,6 +164,17 @@ async def test_a_starter_that_dies_is_replaced(configure: Configure) -> None:
     assert [facts["pid"] for facts in starts(profile)] == [record.pid]
 
 
+async def test_a_starter_that_is_suspended_does_not_hold_back_the_others_for_ever(configure: Configure) -> None:
+    profile = configure()
+    other = FileLock.try_lock(profile.start_lock)
+    assert other is not None
+    with other:
+        os.utime(profile.start_lock, (0, 0))
+        record = await ensure_leader(profile, times=QUICK)
+        assert FileLock.try_lock(profile.start_lock) is None
+    assert [facts["pid"] for facts in starts(profile)] == [record.pid]
+
+
 async def test_while_stopped_nobody_starts_until_somebody_asks_for_it(configure: Configure) -> None:
     profile = configure()
     atomic_write(profile.stopped, b"")
@@ -218,6 +229,14 @@ async def test_a_leader_that_ends_at_once_is_told_with_its_last_words_and_not_st
         with pytest.raises(NoLeader, match="the token was revoked"):
             await ensure_leader(profile, times=QUICK)
     assert len(starts(profile)) == 1
+
+
+def test_of_a_fault_in_several_lines_the_first_one_counts(configure: Configure) -> None:
+    profile = configure()
+    profile.leader_log.write_text("older\ntelegram-bus: no bot token\nor try: telegram-bus demo\n")
+    assert last_words(profile, 6).endswith("ended at once: no bot token")
+    profile.leader_log.write_text("")
+    assert "said nothing" in last_words(profile, 0)
 
 
 async def test_a_person_who_asks_is_not_held_back_by_an_earlier_failure(configure: Configure) -> None:
