@@ -76,8 +76,11 @@ def describe(profile: Profile) -> str:
 async def answering_leader(profile: Profile, seconds: float = DEFAULT_TIMES.probe) -> LeaderRecord | None:
     """The leader of the profile if one answers a request on a fresh connection within `seconds`."""
     record = read_leader(profile)
-    if record is not None and await probe(record.endpoint, seconds) == "answered":
-        return record
+    while record is not None and await probe(record.endpoint, seconds) == "answered":
+        current = read_leader(profile)
+        if current is not None and current.instance == record.instance:
+            return record
+        record = current  # a successor took over meanwhile, at the same endpoint
     return None
 
 

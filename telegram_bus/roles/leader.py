@@ -142,9 +142,10 @@ class _Leader:
             await nursery.start(
                 partial(serve_bus, self.endpoint.listener, self.requests.respond, is_known=self.requests.knows)
             )
+            # in this order: who finds a new leader at the endpoint shall not read the record of an earlier one
+            await self.lease.publish_record(self.endpoint.public, self.identity)
             self.lease.check()
             self.endpoint.publish()
-            await self.lease.publish_record(self.endpoint.public, self.identity)
             nursery.start_soon(self._prune)
             nursery.start_soon(self._follow_members)
             nursery.start_soon(self._purge)
