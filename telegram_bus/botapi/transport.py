@@ -142,7 +142,6 @@ class BotApi:
             raise RequestRefused("this is not the name of a Bot API method", method=method[:64])
         url = f"{self._root}/bot{self._token}/{method}"
         fields = form(params)
-        _retry_after.set(None)
         try:
             status, body = await line.post(url, fields, read_seconds)
         except Exception as raised:  # noqa: BLE001 - whatever a foreign library raises may hold the address

@@ -71,4 +71,11 @@ async def test_calls_that_are_cut_all_the_same_cost_their_clients_and_never_the_
                 await trio.sleep(chance.choice([0, 0.001, 0.003]))
                 nursery.cancel_scope.cancel()
             assert await api.call("getMe") is True
+        line: Any = api._calls
+        assert line._current.users == 0
+        current = line._current
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await api.call("getMe")
+        assert line._current is not current
     gc.collect()

@@ -121,8 +121,10 @@ async def test_the_first_poll_does_not_wait_so_that_serving_is_known_at_once(aut
 
 
 async def test_ids_that_start_anew_lower_are_followed(autojump_clock: MockClock) -> None:
-    watched = await run(ScriptedTelegram([updates(900), updates(7)]), 10)
+    telegram = ScriptedTelegram([updates(900), updates(7)])
+    watched = await run(telegram, 10)
     assert watched.batches == [([900], 901), ([7], 8)]
+    assert telegram.polls[2][1] == 8
 
 
 async def test_an_odd_update_holds_up_nobody(autojump_clock: MockClock) -> None:
@@ -216,6 +218,21 @@ async def test_lost_leadership_ends_it(autojump_clock: MockClock) -> None:
     with pytest.raises(LeadershipLost):
         await run(telegram, 20, Watched(faults=[LeadershipLost("epoch 1 is over")]))
     assert len(telegram.polls) == 1
+
+
+async def test_a_network_that_breaks_every_long_poll_is_tried_ever_more_slowly(autojump_clock: MockClock) -> None:
+    class Impatient(ScriptedTelegram):
+        async def poll(self, params: Mapping[str, Any], window: float) -> Any:
+            await trio.lowlevel.checkpoint()
+            self.polls.append((trio.current_time(), 0, window))
+            if window:
+                raise AnswerLost("the proxy ended it")
+            return []
+
+    telegram = Impatient([])
+    watched = await run(telegram, 600)
+    assert {"serving", "offline"} == set(watched.names)
+    assert len(telegram.polls) < 60
 
 
 async def test_a_server_that_never_waits_is_not_hammered(autojump_clock: MockClock) -> None:

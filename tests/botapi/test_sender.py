@@ -12,7 +12,7 @@ import trio.testing
 from attrs import define, field
 from trio.testing import MockClock
 
-from telegram_bus.botapi.sender import CHATLESS, QUEUED, Failed, Outcome, Sender, Sent
+from telegram_bus.botapi.sender import CHATLESS, IDLE_SECONDS, QUEUED, Failed, Outcome, Sender, Sent
 from telegram_bus.core.errors import AnswerLost, ApiError, CommitUnknown, NotSent, RequestRefused, StateError
 
 
@@ -340,6 +340,18 @@ async def test_a_call_that_waits_for_its_turn_at_the_end_was_not_sent(autojump_c
         nursery.start_soon(ask, sender)
         await trio.sleep(5)
     assert [type(fault) for fault in heard] == [NotSent]
+
+
+async def test_a_call_that_comes_at_the_very_moment_a_chats_task_ends_is_made(autojump_clock: MockClock) -> None:
+    async def twice(sender: Sender, chat_id: int) -> None:
+        await send(sender, 1, chat_id)
+        await trio.sleep(IDLE_SECONDS)
+        assert await send(sender, 2, chat_id) == 2
+
+    with trio.fail_after(1000):
+        async with sending(FakeTelegram()) as sender, trio.open_nursery() as nursery:
+            for chat_id in range(100):
+                nursery.start_soon(twice, sender, chat_id)
 
 
 async def test_the_task_of_an_idle_chat_ends_and_a_new_one_takes_its_place(autojump_clock: MockClock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -111,6 +112,28 @@ async def test_what_was_asked_for_before_the_end_is_written_although_everything_
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()
     assert sorted(rows(path)) == list(range(20))
+
+
+async def test_what_queues_behind_a_slow_commit_is_written_although_everything_is_cancelled(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    writing, go_on = trio.Event(), threading.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def slow(db: sqlite3.Connection) -> None:
+        token.run_sync_soon(writing.set)
+        go_on.wait()
+        insert(db, 100)
+
+    with trio.CancelScope() as scope:
+        async with opened(path) as commits, trio.open_nursery() as nursery:
+            nursery.start_soon(commits.run, slow)
+            await writing.wait()
+            for value in range(3):
+                nursery.start_soon(commits.run, lambda db, value=value: insert(db, value))
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+            go_on.set()
+    assert sorted(rows(path)) == [0, 1, 2, 100]
 
 
 async def test_the_guard_decides_for_a_whole_transaction(tmp_path: Path) -> None:

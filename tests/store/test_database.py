@@ -19,7 +19,9 @@ BROKEN = Schema(application_id=77, steps=(*ONE.steps, "CREATE TABLE b (z); CREAT
 
 def make(path: Path, schema: Schema, rows: int = 3) -> None:
     with closing(open_database(path, schema).connection) as connection:
+        connection.execute("BEGIN")
         connection.executemany("INSERT INTO a (x) VALUES (?)", [(row,) for row in range(rows)])
+        connection.execute("COMMIT")
 
 
 def beside(path: Path, why: str) -> list[Path]:

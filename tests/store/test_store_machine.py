@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import trio
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -134,22 +136,36 @@ class JournalMachine(RuleBasedStateMachine):
 
     @invariant()
     def holds_what_it_should(self) -> None:
-        assert self.loop.run(self.store.offset) == self.offset
+        seen = self.loop.run(self._observe)
+        assert seen["offset"] == self.offset
         for owner in ("a", "b", None):
-            found = self.loop.run(self.store.pending, owner, 1000)
             expected = [(seq, row[0], row[2]) for seq, row in sorted(self.waiting.items()) if row[1] == owner]
-            assert [(stored.seq, stored.update_id, stored.attempts) for stored in found] == expected
-        bound = self.loop.run(self.store.bindings)
-        assert {binding.key: (binding.chat_id, binding.thread_id) for binding in bound} == self.bindings
+            assert [(found.seq, found.update_id, found.attempts) for found in seen[f"pending {owner}"]] == expected
+        assert {bound.key: (bound.chat_id, bound.thread_id) for bound in seen["bindings"]} == self.bindings
         for message in range(1, 6):
             known = self.owners.get((1, message))
-            assert self.loop.run(self.store.owner_of, 1, message) == (known[0] if known else None)
-        counts = self.loop.run(self.store.counts)
-        assert (counts.waiting, counts.settled, counts.calls) == (
-            len(self.waiting),
-            len(self.settled),
-            len(self.calls),
-        )
+            assert seen[f"owner {message}"] == (known[0] if known else None)
+        counts = seen["counts"]
+        assert counts.waiting == len(self.waiting)
+        assert counts.settled == len(self.settled)
+        assert counts.calls == len(self.calls)
+
+    async def _observe(self) -> dict[str, Any]:
+        """Ask for everything at once, so that it takes one transaction."""
+        seen: dict[str, Any] = {}
+
+        async def ask(name: str, question: Callable[..., Awaitable[Any]], *args: Any) -> None:
+            seen[name] = await question(*args)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, "offset", self.store.offset)
+            nursery.start_soon(ask, "bindings", self.store.bindings)
+            nursery.start_soon(ask, "counts", self.store.counts)
+            for owner in ("a", "b", None):
+                nursery.start_soon(ask, f"pending {owner}", self.store.pending, owner, 1000)
+            for message in range(1, 6):
+                nursery.start_soon(ask, f"owner {message}", self.store.owner_of, 1, message)
+        return seen
 
     def teardown(self) -> None:
         self.held.close()
