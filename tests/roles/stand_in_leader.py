@@ -17,6 +17,7 @@ from pathlib import Path
 
 import trio
 
+from telegram_bus import host
 from telegram_bus.core.errors import BusError
 from telegram_bus.core.values import ProtocolIdentity
 from telegram_bus.home import Home
@@ -73,6 +74,7 @@ def main() -> int:
     profile = Home().profile(name)
     facts = {
         "pid": os.getpid(),
+        "birth": host.process_birth_id(os.getpid()),
         "session": os.getsid(0),
         "cwd": str(Path.cwd()),
         "options": sys.argv[2:],
