@@ -114,4 +114,4 @@ def single_fault() -> Iterator[None]:
             raise
     else:
         return
-    raise alone
+    raise alone from alone.__cause__  # and not from the group, which would be shown before it

@@ -13,7 +13,7 @@ from attrs import define, field
 
 from telegram_bus.botapi.sender import Failed, Outcome, Sender, Sent
 from telegram_bus.core.errors import ApiError, CommitUnknown, RequestRefused
-from telegram_bus.core.permissions import Allowed, repeatable
+from telegram_bus.core.permissions import Allowed, repeatable, sent_by
 from telegram_bus.core.registry import Member
 from telegram_bus.store import Collision, New, Repeat, Store, Unknown
 
@@ -45,13 +45,12 @@ class Calls:
         """
         if call.method != "call":
             raise RequestRefused(f"{call.method} is not served by this leader: files travel by their own requests")
-        method, body = call.args[0], call.args[1] if len(call.args) > 1 else None
-        params: Mapping[str, Any] = body if isinstance(body, dict) else {}
+        method, params = call.api_method, call.body
         if repeatable(method):
             result = await self.sender.call(method, params, _chat(params))
         else:
             result = await self._once((member.key, request_id), method, params)
-        await self._note_owner(member.key, result)
+        await self._note_owner(member.key, call, result)
         return result
 
     async def _once(self, call: tuple[str, str], method: str, params: Mapping[str, Any]) -> Any:
@@ -101,15 +100,12 @@ class Calls:
 
         return await self.sender.call(method, params, _chat(params), after=settle)
 
-    async def _note_owner(self, key: str, result: Any) -> None:
-        sent = [entry for entry in (result if isinstance(result, list) else [result]) if isinstance(entry, dict)]
-        messages = [
-            (message["chat"]["id"], message["message_id"], message.get("message_thread_id"))
-            for message in sent
-            if isinstance(message.get("message_id"), int) and isinstance(message.get("chat"), dict)
-        ]
-        if messages:
-            await self.store.record_messages(key, messages, self.now_ms())
+    async def _note_owner(self, key: str, call: Allowed, result: Any) -> None:
+        thread = call.body.get("message_thread_id")
+        thread_id = thread if isinstance(thread, int) else None
+        sent = [(int(chat), int(message), thread_id) for chat, message in sent_by(call, result, every_method=True)]
+        if sent:
+            await self.store.record_messages(key, sent, self.now_ms())
 
 
 def _chat(params: Mapping[str, Any]) -> int | None:

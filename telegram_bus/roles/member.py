@@ -41,7 +41,7 @@ from telegram_bus.roles.seat import HeldSeat
 from telegram_bus.roles.starter import LeaderStopped, ensure_leader
 from telegram_bus.roles.watched import Watched
 from telegram_bus.store.inbox import Inbox, Received
-from telegram_bus.wire.client import BusClient, open_client
+from telegram_bus.wire.client import BusClient, open_client, request_once
 from telegram_bus.wire.endpoint import Endpoint, open_endpoint
 from telegram_bus.wire.server import Answer, Peer, serve_bus
 
@@ -55,6 +55,7 @@ HEARTBEAT: Final = 1.0  # protocol section 10
 REGISTRATION_LIMIT: Final = 30.0  # protocol section 1: how long a follower waits for its registration
 SILENCE: Final = 8.0  # a leader that answers no heartbeat for so long is looked into (its lease is as long)
 FAREWELL: Final = 1.0  # for the last request of a follower that leaves
+HEAD_START: Final = 0.1  # of the lowest slot, when the leader has died
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 REFUSED_PAUSE: Final = 5.0  # a refusal does not go away by asking often
@@ -120,6 +121,7 @@ class Member:
     unread: deque[Received] = field(factory=deque)
     arrived: Watched[int] = field(factory=lambda: Watched(0))
     _slot: str | None = None
+    _slots: list[str] = field(factory=list)
     _receiving: receiving.Seat | None = None
     _ids: itertools.count[int] = field(factory=lambda: itertools.count(1))
     _leader_pid: int = 0
@@ -252,7 +254,12 @@ class Member:
 
     async def _join_leader(self, public: str) -> None:
         """Register with the leader of this moment and stay with it until the connection ends."""
-        record = await ensure_leader(self.profile, may_start=self.start_leader)
+        record = await ensure_leader(
+            self.profile,
+            may_start=self.start_leader,
+            head_start=self._head_start(),
+            report=lambda reason: self.state.set(MemberState(phase="no leader", reason=reason)),
+        )
         self._leader_pid = record.pid
         secret = home.read_secret(self.profile.follower_secret)
         async with open_client(lambda: record.endpoint) as client:
@@ -269,8 +276,12 @@ class Member:
             finally:
                 self.session.set(None)
                 with trio.move_on_after(FAREWELL, shield=True):
-                    await self._say_goodbye(session)
+                    await self._say_goodbye(session, record.endpoint)
             raise NoLeader("the connection to the leader ended")
+
+    def _head_start(self) -> float:
+        """Seconds to leave to the follower whose slot is the lowest, so that not all of them start at once."""
+        return 0.0 if not self._slots or self._slot == self._slots[0] else HEAD_START
 
     async def _register(self, client: BusClient, public: str, secret: str) -> Session:
         generation = self.next_id()
@@ -329,19 +340,26 @@ class Member:
                 ack = await session.client.request(Heartbeat(**session.fields(self.next_id())))
                 if not ack.ok:
                     raise _RegisterAgain
+                self._note_slots(ack.result)
             if waiting.cancelled_caught:
                 log.warning("the leader has not answered for %.0f s; looking for it again", SILENCE)
                 scope.cancel("the leader is silent")
                 return
             await trio.sleep(HEARTBEAT)
 
-    async def _say_goodbye(self, session: Session) -> None:
-        """Tell a leader that still listens that this registration ends."""
-        if session.client.connected:
-            try:
-                await session.client.request(Disconnect(**session.fields(self.next_id())))
-            except BusError:
-                log.debug("the leader went before this follower could say goodbye")
+    def _note_slots(self, result: object) -> None:
+        slots = result.get("eligibleElectionSlots") if isinstance(result, dict) else None
+        self._slots = [slot for slot in slots if isinstance(slot, str)] if isinstance(slots, list) else []
+
+    async def _say_goodbye(self, session: Session, endpoint: str) -> None:
+        """Tell a leader that still listens that this registration ends.
+
+        Over a connection of its own: whoever cancelled this follower cancelled the tasks of its client too.
+        """
+        try:
+            await request_once(endpoint, Disconnect(**session.fields(self.next_id())))
+        except BusError:
+            log.debug("the leader went before this follower could say goodbye")
 
 
 async def _keep_published(endpoint: Endpoint) -> None:

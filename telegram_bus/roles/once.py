@@ -36,7 +36,7 @@ Answer = Ack | Work
 class _Place:
     """Where a request stands in the ledger."""
 
-    sender: tuple[str | None, str]
+    sender: tuple[str | None, str, str | None]
     request_id: str
     fingerprint: tuple[int, int]
 
@@ -51,7 +51,7 @@ class Once:
     def answer(self, envelope: Envelope, act: Callable[[], Answer]) -> Answer:
         """What `act` answers to a new request, or what it answered when the request came before."""
         line = encode(envelope)
-        place = _Place((envelope.auth, _sender_of(envelope)), envelope.request_id, (len(line), hash(line)))
+        place = _Place((envelope.auth, *_sender_of(envelope)), envelope.request_id, (len(line), hash(line)))
         outcome = self._ledger.look(place.sender, place.request_id, place.fingerprint)
         if isinstance(outcome, ledger.New):
             answer = act()
@@ -130,14 +130,18 @@ def _known(envelope: Envelope, outcome: ledger.Outcome) -> Ack | None:
             assert_never(outcome)
 
 
-def _sender_of(envelope: Envelope) -> str:
-    """In whose name a request is, or for whom it is meant."""
+def _sender_of(envelope: Envelope) -> tuple[str, str | None]:
+    """In whose name a request is, or for whom it is meant, and in which generation.
+
+    A follower that registered anew asks for the answer that it missed under the same id, and with its new
+    generation: that is no collision, and not the refusal of the old generation either.
+    """
     match envelope:
         case Register():
-            return envelope.registration.instance_id
+            return envelope.registration.instance_id, None
         case FollowerRequest() | OfferQueueHandoff():
-            return envelope.instance_id
+            return envelope.instance_id, envelope.registration_generation
         case Forward() | ForwardQueueHandoff() | ReplaceFollowerTarget():
-            return envelope.recipient_instance_id
+            return envelope.recipient_instance_id, envelope.recipient_registration_generation
         case _:
-            return ""
+            return "", None

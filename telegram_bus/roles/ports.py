@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
@@ -31,6 +32,9 @@ class LeaderPorts(Protocol):
 
     def owned_by(self, member: Member) -> Owned:
         """What belongs to the member."""
+
+    def recall(self, args: Sequence[Any]) -> Callable[[], Awaitable[None]] | None:
+        """What brings the owners of the messages that a call names into `owned_by`; None: it knows all there is."""
 
     def upload_root(self, member: Member) -> str | None:
         """The absolute directory that one of our own followers may upload from; None: it may not."""

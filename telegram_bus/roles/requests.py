@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import attrs
@@ -143,22 +143,34 @@ class Requests:
             return _accepted(envelope)
 
     def _call(self, envelope: Envelope, decision: admission.Call) -> Answer:
+        self._touch(decision.member)
+        verdict = self._judge(decision)
+        if isinstance(verdict, Allowed):
+            return lambda: self._call_api(envelope, decision.member, verdict)
+        recall = self._ports.recall(decision.args)
+        if recall is not None:
+            return lambda: self._call_after(recall, envelope, decision)
+        return refused(envelope, admission.Refuse(message=verdict.reason))
+
+    def _judge(self, decision: admission.Call) -> Allowed | Denied:
         member = decision.member
-        self._touch(member)
         caller = Caller(
             target=member.target,
             owned=self._ports.owned_by(member),
             is_agent=lambda target: self.registry.by_target(target) is not None,
             upload_root=self._ports.upload_root(member),
         )
-        verdict = judge(OWN if member.extended else COMPATIBLE, decision.method, decision.args, caller)
-        match verdict:
-            case Denied(reason=reason):
-                return refused(envelope, admission.Refuse(message=reason))
-            case Allowed():
-                return lambda: self._call_api(envelope, member, verdict)
-            case _:
-                assert_never(verdict)
+        return judge(OWN if member.extended else COMPATIBLE, decision.method, decision.args, caller)
+
+    async def _call_after(
+        self, recall: Callable[[], Awaitable[None]], envelope: Envelope, decision: admission.Call
+    ) -> Ack:
+        """Judge again, now that memory holds whose the messages are that the call names."""
+        await recall()
+        verdict = self._judge(decision)
+        if isinstance(verdict, Denied):
+            return refused(envelope, admission.Refuse(message=verdict.reason))
+        return await self._call_api(envelope, decision.member, verdict)
 
     async def _call_api(self, envelope: Envelope, member: Member, call: Allowed) -> Ack:
         try:

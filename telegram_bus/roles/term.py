@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import orjson
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from telegram_bus._version import __version__
 from telegram_bus.botapi.polling import PollState
@@ -19,6 +19,8 @@ from telegram_bus.core.errors import NotSent, RequestRefused
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned, Registry
+from telegram_bus.core.scopes import wire_id
+from telegram_bus.core.threads import free_slot
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.core.values import Number
 from telegram_bus.home import Profile
@@ -143,8 +145,11 @@ class Term:
 
     async def provision(self, registration: Registration) -> Provisioned | None:
         """The follower's thread, made where it has none."""
+        provisioned = await self.threads.provide(registration)
+        # Only now, with no checkpoint before the follower is admitted: two that come at once get two slots.
         others = (m.registration.slot for m in self.registry if m.instance_id != registration.instance_id)
-        return await self.threads.provide(registration, {slot for slot in others if slot is not None})
+        slot = free_slot(registration.slot, {slot for slot in others if slot is not None})
+        return evolve(provisioned, slot=slot)
 
     async def retire(self, member: Member) -> None:
         """A follower leaves of its own will: its thread stays, as a hint for its return."""
@@ -215,6 +220,26 @@ class Term:
         if path is None:
             raise NotSent(f"{member.key} registered without an endpoint (busSocketPath)")
         return await self.links.request(path, envelope)
+
+    def recall(self, args: Sequence[Any]) -> Callable[[], Awaitable[None]] | None:
+        """What looks up in the store whose the messages are that a call names, where memory does not know."""
+        body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
+        reply = body.get("reply_parameters")
+        places = (body, {"chat_id": body.get("chat_id"), **reply}) if isinstance(reply, dict) else (body,)
+        pairs = [(wire_id(place.get("chat_id")), wire_id(place.get("message_id"))) for place in places]
+        unknown = [
+            (chat, message)
+            for chat, message in pairs
+            if isinstance(chat, int) and isinstance(message, int) and self.store.owner_nowait(chat, message) is None
+        ]
+        if not unknown:
+            return None
+
+        async def recall() -> None:
+            for chat, message in unknown:
+                await self.store.owner_of(chat, message)
+
+        return recall
 
     def upload_root(self, member: Member) -> str | None:
         """Where the member may upload from: its own folder of files."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from attrs import define, field
@@ -63,18 +63,17 @@ class Threads:
         """All bindings, in the order in which they were made."""
         return tuple(self._by_key.values())
 
-    async def provide(self, registration: Registration, taken_slots: Collection[str]) -> Provisioned:
+    async def provide(self, registration: Registration) -> Provisioned:
         """Find the follower's thread or make one.
 
         Raises RequestRefused, with what a person has to do, where Telegram does not let us make one.
         """
         key = key_of(registration)
-        slot = threads.free_slot(registration.slot, taken_slots)
         binding = self._by_key.get(key)
         if binding is None or binding.thread_id is None or binding.chat_id != self.chat_id:
             binding = await self._adopt(key, registration) or await self._create(key, registration)
         target = Target(chat_id=binding.chat_id, thread_id=binding.thread_id)
-        return Provisioned(target=target, slot=slot, thread_name=binding.name)
+        return Provisioned(target=target, thread_name=binding.name)
 
     async def _adopt(self, key: str, registration: Registration) -> Binding | None:
         """Take over the thread that the follower had with a leader whose store we do not have."""

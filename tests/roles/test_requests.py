@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -90,6 +90,9 @@ class Leader:
 
     async def retire(self, member: Member) -> None:
         await self._work(f"retire {member.instance_id}")
+
+    def recall(self, args: Sequence[Any]) -> None:
+        """Everything is in memory here."""
 
     def owned_by(self, member: Member) -> Nothing:
         return Nothing()
