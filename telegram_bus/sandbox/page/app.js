@@ -263,6 +263,7 @@ byId("composer-text").addEventListener("keydown", (event) => {
   }
 });
 byId("context-cancel").addEventListener("click", () => setContext(null));
+byId("ask-cancel").addEventListener("click", () => byId("ask").close(""));
 byId("new-thread").addEventListener("click", newThread);
 byId("back").addEventListener("click", () => go({ thread: null }));
 byId("to-end").addEventListener("click", () => byId("scroll").scrollTo({ top: byId("scroll").scrollHeight, behavior: "smooth" }));

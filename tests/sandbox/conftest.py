@@ -1,0 +1,58 @@
+"""Sandboxes in processes of their own, and Chromium."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telegram_bus.testing import Sandbox
+from tests.require import missing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+# Without the flags for background work Chromium asks for hosts that a closed network refuses, many at a time.
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """A sandbox that nobody used before."""
+    with Sandbox() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Sandbox]:
+    """A sandbox for tests that leave no traces which others would mind."""
+    with Sandbox() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window."""
+    playwright = pytest.importorskip("playwright.sync_api") if _has_playwright() else None
+    if playwright is None:
+        missing("Playwright", "pip install playwright")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        missing("Chromium", "apt install chromium")
+    with playwright.sync_playwright() as running:
+        started = running.chromium.launch(executable_path=program, args=FLAGS)
+        yield started
+        started.close()
+
+
+def _has_playwright() -> bool:
+    try:
+        import playwright.sync_api  # noqa: F401, PLC0415 - asks whether it is there
+    except ImportError:
+        return False
+    return True
