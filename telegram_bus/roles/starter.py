@@ -28,7 +28,7 @@ from telegram_bus.core.election import (
     next_delay,
     restart_delay,
 )
-from telegram_bus.core.errors import BusError, NoLeader
+from telegram_bus.core.errors import BusError, NoLeader, SettingsError
 from telegram_bus.home import Profile
 from telegram_bus.locks import FileLock
 from telegram_bus.roles.detached import StartedLeader, last_words, start_leader_detached
@@ -76,7 +76,7 @@ async def ensure_leader(
 
     `head_start` seconds are left to others first. `report` gets the reasons for waiting. Gives up only for a reason:
     raises LeaderStopped while the bus is stopped, NoLeader(reason) when no leader can be had for now (try again later),
-    StateError or SettingsError when files of ours are in the way.
+    StateError when files of ours are in the way.
     """
     record = await answering_leader(profile, times.probe)
     if record is not None:
@@ -291,4 +291,7 @@ def _interpreter(profile: Profile) -> str | None:
     """What starts a successor, None where nothing can; config.toml is read here only, and no token kept."""
     from telegram_bus.roles.settings import stored_interpreter  # noqa: PLC0415 - 15 ms a follower rarely needs
 
-    return stored_interpreter(profile)
+    try:
+        return stored_interpreter(profile)
+    except SettingsError as error:  # a person mends it, and then the next try finds a leader
+        raise NoLeader(f"no leader answers, and none can be started: {error}") from error

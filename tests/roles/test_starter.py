@@ -218,6 +218,13 @@ async def test_a_profile_without_settings_has_no_successor(tmp_path: Path) -> No
     assert not profile.directory.exists(), "looking for a leader leaves nothing behind"
 
 
+async def test_damaged_settings_are_a_reason_to_try_again_later(configure: Configure) -> None:
+    profile = configure()
+    profile.config_toml.write_text("chat = = 1")
+    with pytest.raises(NoLeader, match=r"none can be started: .*config\.toml is damaged"):
+        await ensure_leader(profile, times=QUICK)
+
+
 async def test_without_a_stored_token_there_is_no_successor(configure: Configure) -> None:
     profile = configure(store_token=False)
     with pytest.raises(NoLeader, match="run telegram-bus leader once"):
@@ -271,6 +278,7 @@ async def test_a_leader_that_takes_too_long_is_named(configure: Configure) -> No
     profile = configure("mute")
     with pytest.raises(NoLeader, match=r"did not answer within 0.1 s; look into .*leader\.log"):
         await ensure_leader(profile, times=Times(probe=0.1, patience=0.1))
+    await wait_for_start(profile)  # so that it is ended after the test
 
 
 async def test_a_dead_leader_is_succeeded(configure: Configure) -> None:
