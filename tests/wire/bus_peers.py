@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
+import trio.testing
 
 from telegram_bus.core.envelopes import Ack, CallApi, Envelope, Heartbeat
 from telegram_bus.wire.connection import Peer, credentials_of
@@ -73,7 +74,9 @@ class Work:
         self.ended.append(envelope.request_id)
         return Ack(request_id=envelope.request_id, ok=True, result=self.result)
 
-    def let_go(self) -> None:
+    async def let_go(self) -> None:
+        """End the work that has begun, once nothing more can begin by itself."""
+        await trio.testing.wait_all_tasks_blocked()
         self.gate.set()
         self.gate = trio.Event()
 

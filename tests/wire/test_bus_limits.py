@@ -120,7 +120,7 @@ async def test_a_peer_whose_work_is_under_way_is_not_an_idle_unknown_one(server:
         await peer.send(call(str(n)))
     await pass_time(mock_clock, 20)
     assert sorted(work.started) == ["0", "1", "2"]
-    work.let_go()
+    await work.let_go()
     for n, peer in enumerate(registering):
         assert (await peer.answer())["requestId"] == str(n)
 
@@ -266,9 +266,8 @@ async def test_so_many_requests_of_a_connection_are_worked_on(server: Server) ->
     await settle()
     assert len(work.started) == 3
     assert (await other.ask(heartbeat()))["ok"] is True
-    work.let_go()
-    await settle()
-    work.let_go()
+    await work.let_go()
+    await work.let_go()
     assert {(await peer.answer())["requestId"] for _ in range(6)} == {*"01234", "behind"}
 
 
@@ -280,7 +279,7 @@ async def test_long_requests_that_are_worked_on_are_bounded_in_bytes(server: Ser
     await settle()
     assert len(work.started) == 2, "the one that passes the bound is the last"
     for _ in range(4):
-        work.let_go()
+        await work.let_go()
         await settle()
     assert sorted(work.ended) == [*"0123"]
 
@@ -329,8 +328,7 @@ async def test_late_answers_that_nobody_reads_end_at_a_bound(server: Server) -> 
     patient, deaf = await server.connect(), await server.connect()
     await patient.send(call("large"))
     await deaf.send(*[call(str(n)) for n in range(10)])
-    await settle()
-    work.let_go()
+    await work.let_go()
     await settle()
     assert (await patient.answer())["requestId"] == "large"
     assert len(await deaf.answers_until_closed()) < 10

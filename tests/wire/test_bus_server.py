@@ -69,7 +69,7 @@ async def test_work_that_waits_holds_up_nobody(server: Server) -> None:
     peer = await server.connect()
     await peer.send(call("slow"))
     assert (await peer.ask(heartbeat("fast")))["requestId"] == "fast"
-    work.let_go()
+    await work.let_go()
     assert await peer.answer() == {"kind": "bus.ack", "requestId": "slow", "ok": True, "result": 7}
 
 
@@ -130,8 +130,7 @@ async def test_late_answers_of_one_turn_go_out_together(server: Server) -> None:
     await server.start(work, is_known=everybody)
     peer = await server.connect()
     await peer.send(*[call(str(n)) for n in range(10)])
-    await settle()
-    work.let_go()
+    await work.let_go()
     data = await peer.stream.receive_some()
     assert data.count(b"\n") == 10
 
@@ -143,8 +142,7 @@ async def test_a_peer_that_leaves_does_not_stop_its_work(server: Server) -> None
     await peer.send(call("a"))
     await settle()
     await peer.stream.aclose()
-    await settle()
-    work.let_go()
+    await work.let_go()
     await settle()
     assert work.ended == ["a"]
     assert (await (await server.connect()).ask(heartbeat()))["ok"] is True
@@ -156,8 +154,7 @@ async def test_a_peer_that_only_stops_sending_still_gets_its_answers(server: Ser
     peer = await server.connect()
     await peer.send(call("a"))
     await peer.stream.send_eof()
-    await settle()
-    work.let_go()
+    await work.let_go()
     assert [ack["requestId"] for ack in await peer.answers_until_closed()] == ["a"]
 
 
@@ -284,8 +281,7 @@ async def test_a_large_answer_reaches_a_peer_that_reads_slowly(server: Server) -
     await server.start(work, is_known=everybody)
     peer = await server.connect()
     await peer.send(call("large"))
-    await settle()
-    work.let_go()
+    await work.let_go()
     await settle()
     assert (await peer.ask(heartbeat("small")))["requestId"] == "large"
     assert (await peer.answer())["requestId"] == "small"
