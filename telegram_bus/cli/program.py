@@ -47,20 +47,31 @@ class Program:
     """A running child and both ends of its text."""
 
     process: trio.Process
-    _input: trio.abc.SendStream
-    _output: trio.abc.ReceiveStream
+    _input: trio.lowlevel.FdStream
+    _output: trio.lowlevel.FdStream
+    _is_terminal: bool
 
     @property
     def alive(self) -> bool:
         return self.process.returncode is None
 
     async def write(self, text: str) -> bool:
-        """Writes to its stdin; whether it was all written to a living program."""
+        """Writes to its stdin; whether the program got it all: it lives, or read everything before its end.
+
+        There is no checkpoint between the writing and the return.
+        """
         try:
             await self._input.send_all(text.encode("utf-8", "replace"))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return False
-        return self.alive
+        return self.alive or self._unread() == 0
+
+    def _unread(self) -> int | None:
+        """How many bytes wait in the pipe of its stdin; None for a terminal, which does not tell."""
+        if self._is_terminal:
+            return None
+        answer = fcntl.ioctl(self._input.fileno(), termios.FIONREAD, struct.pack("i", 0))
+        return int(struct.unpack("i", answer)[0])
 
     async def read(self) -> bytes:
         """The next output, waiting for it; empty when nobody can write any more."""
@@ -132,9 +143,9 @@ async def _start_on_pipes(
         env=dict(environ),
         start_new_session=True,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    return Program(process=process, input=process.stdin, output=process.stdout)
+    assert isinstance(process.stdin, trio.lowlevel.FdStream)
+    assert isinstance(process.stdout, trio.lowlevel.FdStream)
+    return Program(process=process, input=process.stdin, output=process.stdout, is_terminal=False)
 
 
 async def _start_on_terminal(
@@ -157,7 +168,7 @@ async def _start_on_terminal(
     finally:
         os.close(theirs)
     stream = trio.lowlevel.FdStream(ours)
-    return Program(process=process, input=stream, output=stream)
+    return Program(process=process, input=stream, output=stream, is_terminal=True)
 
 
 def _set_up(terminal: int) -> None:

@@ -89,7 +89,9 @@ async def _write_messages(thread: Thread, program: Program, title: str) -> None:
             if program.alive:
                 await _send(thread, f"{title} reads no more; messages wait for its next start.")
             return
-        await update.done()
+        # a program that reads and ends at once shall not get the same message at its next start
+        with trio.CancelScope(shield=True):
+            await update.done()
 
 
 class _Output:

@@ -13,11 +13,11 @@ from typing import IO, Any
 import pytest
 import trio
 import trio.testing
-from fake_thread import PATIENCE, FakeThread, Message
 
 from telegram_bus.cli.program import Program, find_program, open_program
 from telegram_bus.cli.wrapping import lines_of, serve_program
 from telegram_bus.core.errors import RequestRefused, SettingsError
+from tests.cli.fake_thread import PATIENCE, FakeThread, Message
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 
@@ -124,6 +124,15 @@ async def test_a_message_for_a_program_that_closed_stdin_is_not_done() -> None:
     assert not lost.finished.is_set()
     assert not later.finished.is_set()
     assert statuses == [-signal.SIGTERM]
+
+
+@pytest.mark.parametrize("status", range(5))
+async def test_a_message_that_was_read_is_done_though_the_program_ended_at_once(status: int) -> None:
+    thread = FakeThread()
+    async with wrapped(thread, ["sh", "-c", f"read -r line; exit {status}"]) as (_, statuses):
+        message = thread.write("last order")
+    assert message.finished.is_set()
+    assert statuses == [status]
 
 
 async def test_a_message_that_comes_while_the_program_ends_is_not_done() -> None:

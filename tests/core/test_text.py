@@ -19,9 +19,7 @@ from telegram_bus.core.text import (
     units,
 )
 
-TERMINAL = st.text(
-    alphabet=st.sampled_from("ab \n\r\t\b;?0m[]\\P\x07\x18\x1b\x9b\x9c\x9d\x7fé😀"), max_size=80
-)
+TERMINAL = st.text(alphabet=st.sampled_from("ab \n\r\t\b;?0m[]\\P\x07\x18\x1b\x9b\x9c\x9d\x7fé😀"), max_size=80)
 
 
 def pieces(text: str, size: int) -> list[str]:
