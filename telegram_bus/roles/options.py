@@ -234,9 +234,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         flag="--chat",
         variable="TELEGRAM_BUS_CHAT",
         key="chat",
-        default_text="required",
         metavar="ID",
-        help="where the threads are: your user id (a private chat in Threaded Mode), or a forum group's id",
+        help="where the threads are: your user id (a private chat in Threaded Mode) or a forum group's id; has to be given once",
         parse=_chat,
     ),
     Option(
