@@ -81,10 +81,8 @@ def test_a_killed_holder_holds_nothing_though_a_forked_child_lives_on(path: Path
         "import os, sys, signal, pathlib\n"
         "from telegram_bus.locks import FileLock\n"
         "lock = FileLock.try_lock(pathlib.Path(sys.argv[1]))\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    signal.pause()\n"
-        "print(child, flush=True)\n"
+        "if os.fork() == 0:\n"
+        "    print(os.getpid(), flush=True)\n"
         "signal.pause()\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as holder:
