@@ -79,7 +79,7 @@ def _leader(status: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colo
     yield "process", f"pid {status.get('pid')}, term {status.get('epoch')}, for {since}", None
     bot, chat = status.get("bot") or {}, status.get("chat") or {}
     if bot:
-        yield "bot", f"@{clean(bot.get('username'))} ({bot.get('id')})", None
+        yield "bot", f"@{clean(bot['username'])} ({bot.get('id')})" if bot.get("username") else str(bot.get("id")), None
     if chat:
         yield "chat", f"{chat.get('id')} ({clean(chat.get('kind'))})", None
     polled = status.get("last_poll_ms")

@@ -14,6 +14,7 @@ import trio
 from telegram_bus import home
 from telegram_bus._version import __version__
 from telegram_bus.botapi.poller import run_poller
+from telegram_bus.botapi.polling import PollState
 from telegram_bus.botapi.sender import Sender
 from telegram_bus.botapi.transport import BotApi, open_api
 from telegram_bus.core import admission, identity
@@ -168,8 +169,15 @@ class _Leader:
             self.api,
             offset=self.term.next_offset,
             commit=self.intake.commit,
-            report=self.term.polling.set,
+            report=self._note_polling,
         )
+
+    def _note_polling(self, state: PollState) -> None:
+        before = self.term.polling.value
+        self.term.polling.set(state)
+        if state.state != (before.state if before is not None else "starting"):
+            level = logging.INFO if state.state in ("starting", "serving") else logging.WARNING
+            log.log(level, "polling: %s%s", state.state, f" ({state.detail})" if state.detail else "")
 
     async def _wait_until_over(self, stop: trio.Event) -> StopReason:
         reasons: list[StopReason] = []
