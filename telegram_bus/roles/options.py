@@ -235,7 +235,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         variable="TELEGRAM_BUS_CHAT",
         key="chat",
         metavar="ID",
-        help="where the threads are: your user id (a private chat in Threaded Mode) or a forum group's; to be given once",
+        help="where the threads are: your user id (a private chat in Threaded Mode) or a forum group's; needed once",
         parse=_chat,
     ),
     Option(
