@@ -136,6 +136,21 @@ async def test_what_queues_behind_a_slow_commit_is_written_although_everything_i
     assert sorted(rows(path)) == [0, 1, 2, 100]
 
 
+async def test_a_shielded_farewell_can_still_be_written_while_everything_is_being_cancelled(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with trio.CancelScope() as scope:
+        async with opened(path) as commits:
+            try:
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+                await trio.sleep_forever()
+            finally:
+                with trio.fail_after(30, shield=True):
+                    await trio.lowlevel.checkpoint()
+                    await commits.run(lambda db: insert(db, 1))
+    assert rows(path) == [1]
+
+
 async def test_the_guard_decides_for_a_whole_transaction(tmp_path: Path) -> None:
     path = tmp_path / "db"
 
