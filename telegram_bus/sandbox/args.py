@@ -11,7 +11,8 @@ from telegram_bus.sandbox.refusal import bad_request
 
 __all__ = ["Args"]
 
-_LEADING_NUMBER = re.compile(r"\s*([+-]?\d+)")
+# No number of Telegram is longer; longer ones cost time, and from 4,300 digits on Python refuses them.
+_LEADING_NUMBER = re.compile(r"\s*([+-]?\d{1,20})")
 # Texts are never decoded for the record, however much they look like JSON.
 _TEXTS = frozenset({"text", "caption", "name", "title", "description", "url", "callback_query_id", "secret_token"})
 
@@ -55,7 +56,7 @@ class Args:
             return None
         try:
             return json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise bad_request(failure) from error
 
     def shown(self) -> dict[str, Any]:
@@ -68,6 +69,6 @@ def _decoded(name: str, value: Any) -> Any:
         return value
     try:
         decoded = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
     return value if isinstance(decoded, (str, float)) else decoded

@@ -123,7 +123,7 @@ async def _body(request: Request) -> Json:
 def _json_body(body: bytes) -> Json:
     try:
         parsed: Any = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refusal(400, "Bad Request: can't parse request: invalid JSON") from error
     if not isinstance(parsed, dict):
         raise Refusal(400, "Bad Request: can't parse request: expected an Object")

@@ -113,7 +113,6 @@ def _button(button: Any) -> Json:
     if data:
         if len(data.encode("utf-8", "surrogatepass")) > MAX_CALLBACK_DATA:
             raise bad_request("BUTTON_DATA_INVALID")
-    elif not any(button.get(action) not in {None, ""} if not isinstance(button.get(action), dict) else True
-                 for action in _ACTIONS):  # fmt: skip
+    elif all(button.get(action) in (None, "") for action in _ACTIONS):
         raise bad_request(prefix + "Text buttons are unallowed in the inline keyboard")
     return button

@@ -82,7 +82,8 @@ def deletemessages(world: World, args: Args, now: float) -> bool:
     wanted = args.parsed("message_ids", "can't parse message identifiers JSON object")
     if not isinstance(wanted, list) or not wanted:
         raise bad_request("message identifiers are not specified")
-    found = [chat.messages[item] for item in dict.fromkeys(wanted) if item in chat.messages]
+    ids = dict.fromkeys(item for item in wanted if isinstance(item, int))
+    found = [chat.messages[item] for item in ids if item in chat.messages]
     if not all(_may_delete(world, chat, message, now) for message in found):
         raise bad_request("message can't be deleted")
     world.remove(chat, [message.message_id for message in found])

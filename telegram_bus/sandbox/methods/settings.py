@@ -42,10 +42,9 @@ def setwebhook(world: World, args: Args, now: float) -> bool:
     url = args.text("url")
     if not url:
         return deletewebhook(world, args, now)
-    parts = urlsplit(url)
-    if parts.scheme != "https":
+    if not url.startswith("https://"):
         raise bad_request("bad webhook: An HTTPS URL must be provided for webhook")
-    if not parts.hostname:
+    if not _host(url):
         raise bad_request("bad webhook: URL host is empty")
     stick_allowed_updates(world, args)
     if args.flag("drop_pending_updates"):
@@ -99,6 +98,13 @@ def deletemycommands(world: World, args: Args, now: float) -> bool:  # noqa: ARG
 METHODS = (setwebhook, deletewebhook, getwebhookinfo, setmycommands, getmycommands, deletemycommands)
 
 
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
 def _command(item: Any) -> Json:
     if not isinstance(item, dict) or not all(isinstance(item.get(key), str) for key in ("command", "description")):
         raise bad_request("can't parse list of bot commands: expected command and description as String")
@@ -115,6 +121,6 @@ def _scope(args: Args) -> tuple[str, str]:
     scope = args.parsed("scope", "can't parse bot command scope JSON object")
     if scope is None:
         scope = {"type": "default"}
-    if not isinstance(scope, dict) or scope.get("type") not in _SCOPES:
+    if not isinstance(scope, dict) or str(scope.get("type")) not in _SCOPES:
         raise bad_request("can't parse BotCommandScope: unsupported type specified")
     return json.dumps(scope, sort_keys=True), args.text("language_code")
