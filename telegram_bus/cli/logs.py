@@ -10,12 +10,15 @@ import time
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from telegram_bus.cli import faults
-from telegram_bus.cli.asking import no_leader, profile_of
+from telegram_bus.cli.asking import leader_record, no_leader, profile_of
 from telegram_bus.cli.terminal import Colour, clean, paint, put, wants_colours
+from telegram_bus.core.errors import BusError
 from telegram_bus.core.text import plain
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from telegram_bus.home import Profile
 
 __all__ = ["add_parser", "last_lines", "new_lines", "readable"]
 
@@ -56,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     profile = profile_of(arguments)
     path, colours = profile.leader_log, wants_colours(sys.stdout)
     if not path.exists() and not arguments.follow:
-        raise no_leader(profile)
+        raise _no_log(profile)
     lines, position = last_lines(path, arguments.lines)
     for line in lines:
         _print(line, colours)
@@ -71,6 +74,16 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         pass  # the way to end it
     return faults.DONE
+
+
+def _no_log(profile: Profile) -> BusError:
+    record = leader_record(profile)
+    if record is None:
+        return no_leader(profile)
+    return BusError(
+        f"there is no {profile.leader_log}\n"
+        f"the last leader (pid {record.get('pid')}) ran in the foreground: its log is on its terminal, or its service's"
+    )
 
 
 Position = tuple[int, int]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -76,6 +80,22 @@ def test_the_program_inherits_everything_but_token_and_secrets(own_home: Path) -
         "TELEGRAM_BUS_PROFILE": "work",
         "TELEGRAM_BUS_PARENT": "builder",
     }
+
+
+def test_who_asks_twice_need_not_wait_for_a_stubborn_program(own_home: Path) -> None:
+    ready = own_home / "ready"
+    stubborn = f"trap '' TERM; echo $$ > {ready}.new; mv {ready}.new {ready}; while :; do sleep 0.1; done"
+    command = [sys.executable, "-m", "telegram_bus", "follower", "--name", "x", "--", "sh", "-c", stubborn]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as follower:
+        while not ready.exists() and follower.poll() is None:
+            time.sleep(0.02)
+        # two signals of one kind may arrive as one
+        follower.send_signal(signal.SIGINT)
+        follower.send_signal(signal.SIGTERM)
+        _, errors = follower.communicate(timeout=60)
+    assert follower.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert not Path(f"/proc/{ready.read_text().strip()}").exists()
 
 
 def test_a_profile_without_secrets_hides_nothing_but_tokens() -> None:

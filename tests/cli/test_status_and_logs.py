@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from telegram_bus.cli.logs import last_lines, new_lines, readable
+from telegram_bus.cli.main import main
 from telegram_bus.cli.status import render
 from telegram_bus.cli.terminal import columns
 
@@ -144,6 +145,14 @@ def test_what_is_written_is_followed_across_rotation_and_truncation(tmp_path: Pa
     assert new_lines(log, position) == ([], position)
     log.write_bytes(b"6\n")
     assert new_lines(log, position)[0] == [b"6"]
+
+
+def test_without_a_log_a_leader_in_the_foreground_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = tmp_path / "profiles" / "default" / "leader.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"endpoint": str(tmp_path / "socket"), "pid": 4242}))
+    assert main(["--home", str(tmp_path), "logs"]) == 1
+    assert "4242" in capsys.readouterr().err
 
 
 def test_following_prints_what_comes_and_ends_with_ctrl_c(tmp_path: Path) -> None:

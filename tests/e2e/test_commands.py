@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -58,6 +59,18 @@ def test_status_shows_leader_and_followers_to_people_and_programs(bus: DemoBus) 
     assert [(each["key"], each["thread_id"]) for each in status["followers"]] == [("build-server", thread)]
     assert {"version", "state", "detail", "epoch", "since_ms", "chat", "last_poll_ms", "waiting"} <= set(status)
     assert end(bus, "Build Server") == 0
+
+
+def test_status_loads_nothing_heavy_to_ask_a_leader(bus: DemoBus) -> None:
+    heavy = ("trio", "telegram", "rich", "attrs", "cattrs", "orjson", "httpx", "sqlite3", "asyncio")
+    code = f"""if True:
+        import sys
+        from telegram_bus.__main__ import main
+        code = main(["status"])
+        print(code, sorted(set({heavy!r}) & set(sys.modules)))
+    """
+    done = subprocess.run([sys.executable, "-c", code], env=bus.environ, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []"
 
 
 def test_a_program_gets_neither_token_nor_secrets(bus: DemoBus) -> None:
