@@ -110,7 +110,7 @@ class BusClient:
         self._attempt_wanted = trio.Event()
         self._lost = trio.Event()
         self._undrained = trio.Event()
-        self._last_batch = 0  # answers that came in one piece the last time
+        self._in_company = True  # whether several answers came at once the last time, or may have waited to ask
         self._abandoned: str | None = None
 
     async def request(self, envelope: Envelope) -> Ack:
@@ -172,7 +172,7 @@ class BusClient:
 
     async def _flush(self, connection: Connection) -> None:
         """Send what was put: at once when nobody else seems to be about to, else with all that do in this turn."""
-        together = len(self._waiting) > 1 or self._last_batch > 1
+        together = len(self._waiting) > 1 or self._in_company
         if not (await connection.flush_soon() if together else connection.flush()):
             self._undrained.set()
 
@@ -204,7 +204,7 @@ class BusClient:
             if connection is not None:
                 self._connection = connection
                 self._lost = trio.Event()
-                self._last_batch = 0
+                self._in_company = True
             if attempt is not None:
                 attempt.fault = fault
                 attempt.done.set()
@@ -240,7 +240,7 @@ class BusClient:
         try:
             while (lines := await connection.receive()) is not None:
                 if lines:
-                    self._last_batch = len(lines)
+                    self._in_company = len(lines) > 1
                     for line in lines:
                         self._take(line)
         except trio.ClosedResourceError:

@@ -9,7 +9,8 @@ import time
 from typing import Any, Final
 
 from telegram_bus import host
-from telegram_bus.core.errors import AnswerLost, NotSent
+from telegram_bus.core.errors import AnswerLost, LineTooLong, NotSent
+from telegram_bus.core.framing import LineSplitter
 
 __all__ = ["request_plain"]
 
@@ -60,21 +61,21 @@ def _connect(sock: socket.socket, path: str | os.PathLike[str], deadline: float)
 
 
 def _answer(sock: socket.socket, request_id: str, deadline: float) -> dict[str, Any]:
-    buffer = bytearray()
-    while len(buffer) <= ANSWER_MAX:
+    lines = LineSplitter(ANSWER_MAX)
+    while True:
         sock.settimeout(_left(deadline))
         data = sock.recv(READ)
         if not data:
             raise AnswerLost("the server closed the connection without an answer")
-        buffer += data
-        while (end := buffer.find(b"\n", len(buffer) - len(data))) >= 0:
-            ack = _ack(bytes(buffer[:end]))
-            del buffer[: end + 1]
+        try:
+            answers = [_ack(line) for line in lines.feed(data)]
+        except LineTooLong as error:
+            raise AnswerLost(f"the answer was refused: {error}") from error
+        for ack in answers:
             if ack.get("requestId") == request_id:
                 return ack
             if ack.get("requestId") == "invalid":
                 raise AnswerLost(f"the server did not understand the request: {ack.get('message')}")
-    raise AnswerLost(f"the answer has more than {ANSWER_MAX} bytes")
 
 
 def _ack(line: bytes) -> dict[str, Any]:
