@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Self, cast
 from urllib.parse import quote, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import httpx
 import trio
@@ -19,6 +18,7 @@ from telegram.error import NetworkError
 from telegram.request import HTTPXRequest, RequestData
 
 from telegram_bus.botapi.answers import form, read_answer
+from telegram_bus.botapi.proxy import environment_proxy, shown
 from telegram_bus.core.errors import AnswerLost, NotSent, RequestRefused, SettingsError
 
 __all__ = ["BotApi", "open_api"]
@@ -156,7 +156,7 @@ class BotApi:
         reason = self._redacted(str(cause)) or type(cause).__name__
         way = urlsplit(self._root).hostname or self._root
         if self._proxy:
-            way += f" through the proxy {_shown(self._proxy)}"
+            way += f" through the proxy {shown(self._proxy)}"
         if isinstance(cause, _UNSENT):
             return NotSent(f"{method} was not sent, {way} cannot be reached: {reason}")
         return AnswerLost(f"{method}: the answer of {way} was lost ({type(cause).__name__}: {reason})")
@@ -183,7 +183,7 @@ async def open_api(
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     root = root.rstrip("/")
-    proxy = proxy or _environment_proxy(root)
+    proxy = proxy or environment_proxy(root)
     tls = httpx.create_ssl_context()  # one for all: it takes 20 ms
     api = BotApi(
         token,
@@ -228,9 +228,9 @@ def _build(connections: int, tls: ssl.SSLContext, proxy: str | None) -> HTTPXReq
             httpx_kwargs=options,
         )
     except RuntimeError:
-        fault = f"the proxy {_shown(proxy or '')} needs support for SOCKS: pip install 'httpx[socks]'"
+        fault = f"the proxy {shown(proxy or '')} needs support for SOCKS: pip install 'httpx[socks]'"
     except (ValueError, httpx.InvalidURL):
-        fault = f"the proxy {_shown(proxy or '')} has an address that cannot be used; it looks like http://host:3128"
+        fault = f"the proxy {shown(proxy or '')} has an address that cannot be used; it looks like http://host:3128"
     raise SettingsError(fault)
 
 
@@ -265,24 +265,3 @@ async def _note_retry_after(response: httpx.Response) -> None:
 async def _shut(request: HTTPXRequest) -> None:
     with trio.move_on_after(CLOSING_SECONDS, shield=True):
         await request.shutdown()
-
-
-def _environment_proxy(root: str) -> str | None:
-    """As curl and httpx read HTTPS_PROXY, ALL_PROXY and NO_PROXY; a server on this machine needs no proxy."""
-    parts = urlsplit(root)
-    host = parts.hostname or ""
-    if host in {"localhost", "::1"} or host.startswith("127.") or proxy_bypass(host):
-        return None
-    found = getproxies()
-    proxy = found.get(parts.scheme) or found.get("all")
-    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
-
-
-def _shown(proxy: str) -> str:
-    """The proxy's address without its password."""
-    try:
-        parts = urlsplit(proxy)
-        host = f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
-    except ValueError:
-        return "(unreadable)"
-    return f"{parts.scheme}://{parts.username}:***@{host}" if parts.username else f"{parts.scheme}://{host}"
