@@ -72,7 +72,7 @@ async def run_leader(
             if not detached:
                 profile.stopped.unlink(missing_ok=True)
             store_settings(profile, settings)
-            secrets = (_secret(settings.secret_file or profile.follower_secret), _secret(profile.operator_secret))
+            secrets = (_follower_secret(profile, settings), _secret(profile.operator_secret))
             before = leadership.read_leader(profile)
             async with (
                 open_store(profile.database, holder=lease.instance, after_epoch=before.epoch if before else 0) as store,
@@ -85,6 +85,15 @@ async def run_leader(
                     linger = settings.linger if detached else None
                     leader = _Leader(lease, settings, store, api, endpoint, secrets, linger)
                     return await leader.run(stop, task_status)
+
+
+def _follower_secret(profile: home.Profile, settings: Settings) -> str:
+    """Followers look for it in the profile, wherever it comes from: a follower is told nothing but its profile."""
+    if settings.secret_file is None:
+        return _secret(profile.follower_secret)
+    secret = _secret(settings.secret_file)
+    home.atomic_write(profile.follower_secret, f"{secret}\n".encode())
+    return secret
 
 
 def _secret(path: Path) -> str:

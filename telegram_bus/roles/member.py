@@ -35,6 +35,7 @@ from telegram_bus.core.errors import (
     NoLeader,
     NotSent,
     RequestRefused,
+    SettingsError,
     StateError,
 )
 from telegram_bus.roles.seat import HeldSeat
@@ -245,7 +246,7 @@ class Member:
                 log.warning("the leader refused this follower: %s", refused)
                 await trio.sleep(REFUSED_PAUSE * random.uniform(0.8, 1.2))
                 continue
-            except (NoLeader, NotSent, AnswerLost, StateError, trio.TooSlowError) as error:
+            except (NoLeader, NotSent, AnswerLost, StateError, SettingsError, trio.TooSlowError) as error:
                 self.state.set(MemberState(phase="no leader", reason=str(error) or "it does not answer"))
             if trio.current_time() - began > LONGEST_PAUSE:
                 pause = FIRST_PAUSE
