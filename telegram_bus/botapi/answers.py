@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from telegram_bus.core.errors import AnswerLost, ApiError, NotSent
+from telegram_bus.core.errors import AnswerLost, ApiError, NotSent, RequestRefused
 
 __all__ = ["form", "read_answer"]
 
@@ -35,8 +35,18 @@ def read_answer(method: str, status: int, body: bytes, retry_after: str | None =
 
 
 def form(params: Mapping[str, Any]) -> dict[str, str]:
-    """The parameters as Telegram takes them: flat strings, nested values as JSON text; None is left out."""
-    return {name: _text(value) for name, value in params.items() if value is not None}
+    """The parameters as Telegram takes them: flat strings, nested values as JSON text; None is left out.
+
+    Raises RequestRefused for a value that cannot be written as JSON (nested too deeply, of a foreign type).
+    """
+    fields = {}
+    for name, value in params.items():
+        try:
+            if value is not None:
+                fields[name] = _text(value)
+        except (TypeError, ValueError, RecursionError) as fault:
+            raise RequestRefused(f"the parameter {name[:64]!r} cannot be written as JSON") from fault
+    return fields
 
 
 def _refusal(method: str, status: int, answer: dict[str, Any], header: str | None) -> ApiError:

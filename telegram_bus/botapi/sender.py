@@ -260,6 +260,8 @@ class Sender:
                     log.error("the outcome of %s could not be stored in %g s", request.method, STORING_SECONDS)
             except BusError as fault:
                 outcome = Failed(fault)
+            except Exception:  # a mistake over one call's outcome must not end everybody's
+                log.exception("the outcome of %s could not be stored", request.method)
         request.finish(outcome)
         self._outstanding -= 1
         self._idle.set()

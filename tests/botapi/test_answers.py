@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from telegram_bus.botapi.answers import form, read_answer
-from telegram_bus.core.errors import AnswerLost, ApiError, NotSent
+from telegram_bus.core.errors import AnswerLost, ApiError, NotSent, RequestRefused
 
 
 def refusal(status: int, body: object, header: str | None = None) -> ApiError:
@@ -67,6 +68,15 @@ def test_html_of_a_server_in_between_is_a_refusal_only_where_the_call_cannot_hav
 def test_what_is_no_answer_leaves_the_outcome_open(status: int, body: bytes) -> None:
     with pytest.raises(AnswerLost):
         read_answer("m", status, body)
+
+
+def test_a_parameter_that_is_no_json_is_refused_by_name() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (deep, object(), {"a": b"bytes"}):
+        with pytest.raises(RequestRefused, match="'markup'"):
+            form({"markup": value})
 
 
 def test_parameters_become_flat_strings() -> None:

@@ -122,6 +122,19 @@ async def test_what_cannot_be_stored_of_an_outcome_is_told_to_the_caller_and_the
         assert await send(sender, 2) == 2
 
 
+async def test_a_mistake_in_storing_one_outcome_ends_nobody_elses_calls(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def settle(_outcome: Outcome) -> None:
+        await trio.lowlevel.checkpoint()
+        raise TypeError("not JSON")
+
+    async with sending(FakeTelegram()) as sender:
+        assert await sender.call("sendMessage", {"text": 1}, 1, after=settle) == 1
+        assert await send(sender, 2) == 2
+    assert "the outcome of sendMessage could not be stored" in caplog.text
+
+
 async def test_after_is_told_of_a_refusal_too(autojump_clock: MockClock) -> None:
     outcomes: list[Outcome] = []
 
