@@ -249,7 +249,7 @@ def _of(message: Json) -> Json:
     return {"chat_id": message["chat"]["id"], "message_id": message["message_id"]}
 
 
-_FILTERS = frozenset({"kind", "method", "ok", "open", "disconnected", "text", "after"})
+_FILTERS = frozenset({"kind", "method", "ok", "open", "disconnected", "text", "after", "changed_after"})
 
 
 def _query(wanted: Json) -> str:

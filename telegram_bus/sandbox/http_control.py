@@ -83,13 +83,13 @@ def _doing(engine: Engine, doing: Callable[[Engine, _Asked, float], Any]) -> End
 def _asked(engine: Engine, fields: Json) -> _Asked:
     # Without user_id the owner does it, without chat_id in that person's private chat.
     world = engine.world
-    user = world.users.get(fields.get("user_id", world.owner.id))
-    if user is None:
+    user_id = fields.get("user_id", world.owner.id)
+    chat_id = fields.get("chat_id", user_id)
+    if not isinstance(user_id, int) or user_id not in world.users:
         raise doings.UnknownError("no such user_id")
-    chat = world.chats.get(fields.get("chat_id", user.id))
-    if chat is None:
+    if not isinstance(chat_id, int) or chat_id not in world.chats:
         raise doings.UnknownError("no such chat_id")
-    return _Asked(fields, chat, user)
+    return _Asked(fields, world.chats[chat_id], world.users[user_id])
 
 
 def _say(engine: Engine, asked: _Asked, now: float) -> Json:
@@ -194,7 +194,9 @@ async def _record(engine: Engine, request: Request) -> Response:
             await engine.wait_change()
     entries = engine.record.find(wanted)
     shown = [attrs.asdict(entry) for entry in entries]
-    return JSONResponse({"entries": shown, "last": engine.record.last, "enough": len(entries) >= count})
+    record = engine.record
+    enough = len(entries) >= count
+    return JSONResponse({"entries": shown, "last": record.last, "version": record.version, "enough": enough})
 
 
 def _wanted(query: dict[str, str]) -> Wanted:
@@ -204,6 +206,7 @@ def _wanted(query: dict[str, str]) -> Wanted:
     params = {name.removeprefix("param."): value for name, value in query.items() if name.startswith("param.")}
     return Wanted(
         after=int(query.get("after", "0")),
+        changed_after=int(query.get("changed_after", "0")),
         kind=query.get("kind"),
         method=query.get("method"),
         text=query.get("text"),

@@ -23,6 +23,8 @@ from telegram_bus.sandbox.model_views import message_view, shown_message, topic_
 
 __all__ = ["ICON_COLORS", "World"]
 
+# Of a chat; bounds the memory of a long run.
+KEPT_MESSAGES = 20_000
 ICON_COLORS = (7322096, 16766590, 13338331, 9367192, 16749490, 16478047)  # contract T9
 _TOKEN_LETTERS = string.ascii_letters + string.digits + "_-"
 _TOPIC_SERVICES = frozenset({"forum_topic_created", "forum_topic_edited", "forum_topic_closed", "forum_topic_reopened"})
@@ -67,6 +69,8 @@ class World:
         """Add a message to a chat and queue the update for the bot, if the bot gets to see it."""
         message = Message(message_id=chat.take_id(), chat_id=chat.id, date=int(now), sender=sender, **fields)
         chat.messages[message.message_id] = message
+        if len(chat.messages) > KEPT_MESSAGES:
+            _forget_oldest(chat)
         self.changes.add("message", chat_id=chat.id, message=shown_message(self, message))
         if self._bot_sees(chat, message):
             self.emit("message", self.view(message), now)
@@ -168,3 +172,9 @@ class World:
         )
         self.users[user.id] = user
         return user
+
+
+def _forget_oldest(chat: Chat) -> None:
+    # What created a topic stays as long as the topic.
+    oldest = next(item for item in chat.messages.values() if item.message_id not in chat.topics)
+    del chat.messages[oldest.message_id]

@@ -20,6 +20,7 @@ class Entry:
     """One request. Times are seconds: `began`, `ended`, `disconnected` monotonic, `began_at` since 1970.
 
     `kind` is "poll" for getUpdates and "call" for the rest; a poll that waits has no `ended` and no `ok` yet.
+    `version` is that of the record when the entry last changed.
     """
 
     n: int
@@ -34,6 +35,7 @@ class Entry:
     code: int | None = None
     description: str | None = None
     result: Any = None
+    version: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -41,6 +43,7 @@ class Wanted:
     """A filter; None matches everything. `text` is looked for in the parameters' text, `params` compares as text."""
 
     after: int = 0
+    changed_after: int = 0
     kind: str | None = None
     method: str | None = None
     ok: bool | None = None
@@ -60,6 +63,7 @@ class Wanted:
         )
         return (
             entry.n > self.after
+            and entry.version > self.changed_after
             and all(wanted is None or wanted == fact for wanted, fact in facts)
             and (self.text is None or self.text in str(entry.params.get("text", "")))
             and all(str(entry.params.get(name, "")) == value for name, value in self.params.items())
@@ -77,10 +81,10 @@ class Record:
     def begin(self, method: str, params: Json, now: float, wall: float) -> Entry:
         """Note that a request arrived."""
         self.last += 1
-        self.version += 1
         kind = "poll" if method.lower() == "getupdates" else "call"
         entry = Entry(n=self.last, kind=kind, method=method, params=params, began=now, began_at=wall)
         self._entries.append(entry)
+        self._changed(entry)
         return entry
 
     def end(self, entry: Entry, now: float, answer: Json) -> None:
@@ -93,13 +97,17 @@ class Record:
         if entry.kind == "poll" and isinstance(result, list):
             result = [update["update_id"] for update in result]
         entry.result = result
-        self.version += 1
+        self._changed(entry)
 
     def hung_up(self, entry: Entry, now: float) -> None:
         """Note that the client went before its answer."""
         entry.disconnected = now
-        self.version += 1
+        self._changed(entry)
 
     def find(self, wanted: Wanted) -> list[Entry]:
         """All kept entries that match, the oldest first."""
         return [entry for entry in self._entries if wanted.matches(entry)]
+
+    def _changed(self, entry: Entry) -> None:
+        self.version += 1
+        entry.version = self.version

@@ -27,7 +27,7 @@ NUMBERS = [1, 2, 3, 4, 999, "2", "2x"]
 LIKELY: dict[str, list[Any]] = {
     "text": ["é😀", "<b>x", "<a href=", "<a =>", "*x_", "[x](", "![x](tg://emoji?id=1)", "```", ">a||", "&#x110000;"],
     "parse_mode": ["HTML", "MarkdownV2", "Markdown"],
-    "entities": [[{"type": kind, "offset": at, "length": 1}] for kind in each("bold", [], None) for at in (0, 10**20, "0")],
+    "entities": [[{"type": kind, "offset": at, "length": 1}] for kind in each("bold", []) for at in (0, 10**20, "0")],
     "reply_markup": [
         *({"inline_keyboard": [[BUTTON | {key: value}]]} for key in BUTTON for value in each(1, None, [])),
         *({"inline_keyboard": [[{"text": "a", "url": value}]]} for value in each([], {}, None, 1, "x")),

@@ -223,3 +223,29 @@ def test_everything_can_be_reached_by_keyboard_and_has_a_name(page: Page, sandbo
     assert nameless == []
     assert page.locator("main").count() == 1
     assert re.fullmatch(r"amber · .+", page.title())
+
+
+def test_calls_are_shown_behind_the_scenes_and_can_be_searched(page: Page, sandbox: Sandbox) -> None:
+    thread = topic(sandbox, "amber")
+    page.get_by_label("Calls and settings").first.click()
+    send(sandbox, "needle", thread)
+    page.wait_for_selector(".call >> text=needle")
+    page.get_by_label("Search the calls").fill("needle")
+    page.wait_for_selector(".call:nth-child(1)")
+    assert page.locator(".call").count() == 1
+    page.locator(".call summary").click()
+    assert '"text": "needle"' in page.locator(".call pre").first.inner_text()
+    page.get_by_label("Search the calls").fill("message thread not found")
+    sandbox.call("sendMessage", chat_id=sandbox.chat_id, message_thread_id=9999, text="x")
+    page.wait_for_selector(".call.refused >> text=400")
+
+
+def test_threaded_mode_can_be_switched(page: Page, sandbox: Sandbox) -> None:
+    page.get_by_label("Calls and settings").first.click()
+    switch = page.get_by_role("switch", name="Threaded Mode")
+    assert switch.is_checked()
+    switch.click()
+    page.wait_for_selector("#new-thread", state="hidden")
+    assert sandbox.call("getMe")["result"]["has_topics_enabled"] is False
+    switch.click()
+    page.wait_for_selector("#new-thread")

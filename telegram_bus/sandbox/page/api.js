@@ -20,6 +20,13 @@ export async function loadState() {
   return response.json();
 }
 
+/** The calls that were made or changed after a version of the record, as soon as there is one. */
+export async function loadCalls(version) {
+  const response = await fetch(`/sandbox/record?changed_after=${version}&wait=25`);
+  if (!response.ok) throw new Refused(`status ${response.status}`);
+  return response.json();
+}
+
 /** Follow all changes after the loaded state; the browser reconnects and says where it was. */
 export function follow(state, { change, reset, online }) {
   const source = new EventSource(`/sandbox/events?after=${state.instance}.${state.seq}`);

@@ -3,6 +3,7 @@
 import { act, follow, loadState, Refused } from "/page/api.js";
 import { byId, el, iconButton } from "/page/dom.js";
 import { Messages } from "/page/messages.js";
+import { Panel } from "/page/panel.js";
 import { paintIcon, showSidebar } from "/page/sidebar.js";
 import { keyOf, Store } from "/page/store.js";
 
@@ -21,6 +22,8 @@ const messages = new Messages(byId("messages"), {
   command: (words) => doing("say", { text: words, thread_id: view.thread }),
 });
 
+const panel = new Panel(() => toast("The sandbox does not answer.", "bad"));
+
 // -- showing -----------------------------------------------------------------------------------------
 
 async function start() {
@@ -34,6 +37,7 @@ async function start() {
   online(true);
   readPlace();
   draw({ jump: true });
+  panel.restart();
   follow(start.state, { change, reset: start, online });
 }
 
@@ -64,6 +68,7 @@ function draw({ jump = false } = {}) {
   if (byId("app").classList.toggle("in-chat", view.thread !== null)) grow();
   if (!document.hidden && (view.thread !== null || wide())) store.markSeen(view.chat, thread);
   showSidebar(store, { ...view, thread: view.thread ?? (wide() ? 0 : null) }, go);
+  panel.settings(store.settings);
   messages.show(store, view.chat, thread, view.me);
   drawHeader(thread);
   if (jump) byId("scroll").scrollTop = byId("scroll").scrollHeight;
