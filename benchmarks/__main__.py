@@ -1,0 +1,91 @@
+"""Runs the benchmarks, prints a table, and writes the figures as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import attrs
+
+from benchmarks import flood, roundtrip
+from benchmarks._echo import measure_echo
+from benchmarks._tools import BENCHMARKS, Measured, Run
+
+MODULES = (roundtrip, flood)  # importing one registers its benchmarks
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> int:
+    """Run what was asked for; 0, also where a target was missed: the table says so."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=sorted(BENCHMARKS), help="these benchmarks (default: all)")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
+    parser.add_argument("--json", type=Path, help="where the figures go (default: a new file in benchmarks/results)")
+    options = parser.parse_args()
+    figures: dict[str, list[Measured]] = {}
+    with tempfile.TemporaryDirectory(prefix="tb-") as name:
+        echo, echo_p99 = measure_echo(Path(name), 2_000 if options.quick else 20_000)
+        raw = [
+            Measured(name="SocketStream echo, one at a time, one core, p50", value=echo * 1e6, unit="µs", ratio=1),
+            Measured(name="SocketStream echo, p99", value=echo_p99 * 1e6, unit="µs", ratio=echo_p99 / echo),
+        ]
+        figures["raw"] = raw
+        _print_heading("raw", "both ends Trio, 200 bytes, no bus")
+        for one in raw:
+            _print(one)
+        run = Run(directory=Path(name), quick=options.quick, echo=echo)
+        for chosen in options.only or BENCHMARKS:
+            _print_heading(chosen, BENCHMARKS[chosen].about)
+            figures[chosen] = []
+            for one in BENCHMARKS[chosen].measure(run):
+                figures[chosen].append(one)
+                _print(one)
+    _write(options.json, figures, quick=options.quick)
+    return 0
+
+
+def _print_heading(name: str, about: str) -> None:
+    print(f"\n{name}: {about}")
+    print(f"  {'':58} {'measured':>14} {'target':>14} {'reference':>18} {'to raw':>7}")
+
+
+def _print(one: Measured) -> None:
+    sign = "≤" if one.better == "less" else "≥"
+    target = "" if one.target is None else f"{sign} {_number(one.target)}"
+    verdict = {None: "", True: "met", False: "MISSED"}[one.met]
+    ratio = "" if one.ratio is None else f"{one.ratio:.2f}"
+    measured = f"{_number(one.value)} {one.unit}"
+    print(f"  {one.name:58} {measured:>14} {target:>14} {one.reference:>18} {ratio:>7} {verdict}", flush=True)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _write(path: Path | None, figures: dict[str, list[Measured]], *, quick: bool) -> None:
+    at = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
+    if path is None:
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / f"{at}.json"
+    record = {
+        "at": at,
+        "quick": quick,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "figures": {
+            name: [{**attrs.asdict(one), "met": one.met} for one in measured] for name, measured in figures.items()
+        },
+    }
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    print(f"\nwritten to {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
