@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,10 +24,11 @@ from telegram_bus.core.envelopes import (
     RouteAgentMessage,
     Target,
 )
-from telegram_bus.core.errors import RequestRefused, single_fault
+from telegram_bus.core.errors import RequestRefused, SettingsError, single_fault
 from telegram_bus.core.extensions import MembersList
 from telegram_bus.roles.member import Member, MemberState
 from telegram_bus.roles.seat import hold_seat
+from telegram_bus.roles.starter import PARENT_VARIABLE
 from telegram_bus.store.inbox import open_inbox
 
 __all__ = ["Bus", "Buttons", "MemberInfo", "SentMessage", "Update", "join"]
@@ -348,8 +350,14 @@ async def join(
     working directory's name is the key. `profile` and `home` choose the bot: by default `$TELEGRAM_BUS_PROFILE` and
     `$TELEGRAM_BUS_HOME`. Where no leader runs one is started, unless `start_leader` is false.
 
-    Raises SettingsError for a bad name or profile, StateError where the follower's files cannot be used.
+    Raises SettingsError for a bad profile, and without a name inside a wrapped program (`$TELEGRAM_BUS_PARENT`), which
+    has its parent's thread; StateError where the follower's files cannot be used.
     """
+    if name is None and (parent := os.environ.get(PARENT_VARIABLE)):
+        raise SettingsError(
+            f"this program runs inside the follower {parent!r} and has its thread; "
+            f"to get one of its own it has to ask for it: join(name=…)"
+        )
     place = homes.Home(home).profile(profile)
     place.ensure()
     with single_fault(), hold_seat(place, name if name is not None else Path.cwd().name) as seat:

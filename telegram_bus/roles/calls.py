@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, assert_never
 
-import orjson
 import trio
 from attrs import define, field
 
 from telegram_bus.botapi.sender import Failed, Outcome, Sender, Sent
+from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.errors import ApiError, CommitUnknown, RequestRefused
 from telegram_bus.core.permissions import Allowed, repeatable, sent_by
 from telegram_bus.core.registry import Member
@@ -47,29 +47,33 @@ class Calls:
             raise RequestRefused(f"{call.method} is not served by this leader: files travel by their own requests")
         method, params = call.api_method, call.body
         if repeatable(method):
-            result = await self.sender.call(method, params, _chat(params))
-        else:
-            result = await self._once((member.key, request_id), method, params)
-        await self._note_owner(member.key, call, result)
-        return result
 
-    async def _once(self, call: tuple[str, str], method: str, params: Mapping[str, Any]) -> Any:
-        while (running := self._running.get(call)) is not None:
+            async def note(outcome: Outcome) -> None:
+                if isinstance(outcome, Sent) and (sent := _sent(call, outcome.result)):
+                    await self.store.record_messages(member.key, sent, self.now_ms())
+
+            return await self.sender.call(method, params, _chat(params), after=note)
+        return await self._once(member.key, request_id, call)
+
+    async def _once(self, key: str, request_id: str, call: Allowed) -> Any:
+        place = (key, request_id)
+        while (running := self._running.get(place)) is not None:
             await running.done.wait()
-        self._running[call] = running = _Running()
+        self._running[place] = running = _Running()
         try:
-            return await self._claimed(call, method, params)
+            return await self._claimed(place, call)
         finally:
-            del self._running[call]
+            del self._running[place]
             running.done.set()
 
-    async def _claimed(self, call: tuple[str, str], method: str, params: Mapping[str, Any]) -> Any:
-        self.sender.check(method, _chat(params))
-        digest = sha256(orjson.dumps([method, params], option=orjson.OPT_SORT_KEYS)).hexdigest()
-        claim = await self.store.claim_call(*call, digest, self.now_ms())
+    async def _claimed(self, place: tuple[str, str], call: Allowed) -> Any:
+        method = call.api_method
+        self.sender.check(method, _chat(call.body))
+        digest = sha256(dumps([method, call.body])).hexdigest()
+        claim = await self.store.claim_call(*place, digest, self.now_ms())
         match claim:
             case New():
-                return await self._send(call, method, params)
+                return await self._send(place, call)
             case Repeat(answer=answer):
                 return _recall(method, answer)
             case Unknown():
@@ -78,34 +82,35 @@ class Calls:
                 )
             case Collision():
                 raise RequestRefused(
-                    f"another call was made under the id {call[1]}; give each call an id of its own",
+                    f"another call was made under the id {place[1]}; give each call an id of its own",
                     code="request-id-collision",
                     method=method,
                 )
             case _:
                 assert_never(claim)
 
-    async def _send(self, call: tuple[str, str], method: str, params: Mapping[str, Any]) -> Any:
+    async def _send(self, place: tuple[str, str], call: Allowed) -> Any:
         async def settle(outcome: Outcome) -> None:
             """In the sender's task: what Telegram did is noted whoever still waits for it."""
             match outcome:
                 case Sent(result=result):
-                    await self.store.settle_call(*call, orjson.dumps({"result": result}), self.now_ms())
+                    answer, sent = dumps({"result": result}), _sent(call, result)
+                    await self.store.settle_call(*place, answer, self.now_ms(), sent=sent)
                 case Failed(fault=ApiError() as error):
-                    await self.store.settle_call(*call, _error(error), self.now_ms())
+                    await self.store.settle_call(*place, _error(error), self.now_ms())
                 case Failed(fault=CommitUnknown()):
-                    log.warning("whether %s of %s was carried out is not known", method, call[0])
+                    log.warning("whether %s of %s was carried out is not known", call.api_method, place[0])
                 case Failed():
-                    await self.store.withdraw_call(*call)
+                    await self.store.withdraw_call(*place)
 
-        return await self.sender.call(method, params, _chat(params), after=settle)
+        return await self.sender.call(call.api_method, call.body, _chat(call.body), after=settle)
 
-    async def _note_owner(self, key: str, call: Allowed, result: Any) -> None:
-        thread = call.body.get("message_thread_id")
-        thread_id = thread if isinstance(thread, int) else None
-        sent = [(int(chat), int(message), thread_id) for chat, message in sent_by(call, result, every_method=True)]
-        if sent:
-            await self.store.record_messages(key, sent, self.now_ms())
+
+def _sent(call: Allowed, result: Any) -> list[tuple[int, int, int | None]]:
+    """The messages that the call sent, each (chat, message, thread)."""
+    thread = call.body.get("message_thread_id")
+    thread_id = thread if isinstance(thread, int) else None
+    return [(int(chat), int(message), thread_id) for chat, message in sent_by(call, result, every_method=True)]
 
 
 def _chat(params: Mapping[str, Any]) -> int | None:
@@ -116,11 +121,17 @@ def _chat(params: Mapping[str, Any]) -> int | None:
 
 
 def _error(error: ApiError) -> bytes:
-    return orjson.dumps({"error": {"code": error.code, "description": error.description}})
+    facts = {
+        "code": error.code,
+        "description": error.description,
+        "retry_after": error.retry_after,
+        "migrate_to_chat_id": error.migrate_to_chat_id,
+    }
+    return dumps({"error": facts})
 
 
 def _recall(method: str, answer: bytes) -> Any:
-    stored = orjson.loads(answer)
+    stored = loads(answer)
     if "error" in stored:
-        raise ApiError(method, stored["error"]["code"], stored["error"]["description"])
+        raise ApiError(method, **stored["error"])
     return stored["result"]

@@ -52,7 +52,6 @@ class Intake:
             await self._look_up_owner(info)
             if (row := self._row(raw, info, rules)) is not None:
                 rows.append(row)
-        self.term.next_offset = next_offset
         stored = await self.term.store.admit_batch(rows, next_offset, self.term.now_ms())
         self.term.deliveries.put(update for update in stored if update.owner_key is not None)
         for update in stored:

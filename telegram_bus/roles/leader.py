@@ -6,12 +6,12 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import trio
 
 from telegram_bus import home
+from telegram_bus import log as logs
 from telegram_bus._version import __version__
 from telegram_bus.botapi.poller import run_poller
 from telegram_bus.botapi.polling import PollState
@@ -72,7 +72,7 @@ async def run_leader(
             if not detached:
                 profile.stopped.unlink(missing_ok=True)
             store_settings(profile, settings)
-            secrets = (_follower_secret(profile, settings), _secret(profile.operator_secret))
+            secrets = _secrets(profile, settings)
             before = leadership.read_leader(profile)
             async with (
                 open_store(profile.database, holder=lease.instance, after_epoch=before.epoch if before else 0) as store,
@@ -87,17 +87,14 @@ async def run_leader(
                     return await leader.run(stop, task_status)
 
 
-def _follower_secret(profile: home.Profile, settings: Settings) -> str:
-    """Followers look for it in the profile, wherever it comes from: a follower is told nothing but its profile."""
-    if settings.secret_file is None:
-        return _secret(profile.follower_secret)
-    secret = _secret(settings.secret_file)
-    home.atomic_write(profile.follower_secret, f"{secret}\n".encode())
-    return secret
-
-
-def _secret(path: Path) -> str:
-    return home.read_secret(path) if path.exists() else home.mint_secret(path)
+def _secrets(profile: home.Profile, settings: Settings) -> tuple[str, str]:
+    """The followers' secret and the operator's; followers find theirs in the profile, wherever it came from."""
+    if settings.secret_file is not None:
+        given = home.mint_secret(settings.secret_file)
+        home.atomic_write(profile.follower_secret, given.encode() + b"\n")
+    follower, operator = (home.mint_secret(path) for path in (profile.follower_secret, profile.operator_secret))
+    logs.hide(follower, operator)
+    return follower, operator
 
 
 class _Leader:
@@ -176,7 +173,7 @@ class _Leader:
     async def _poll(self) -> None:
         await run_poller(
             self.api,
-            offset=self.term.next_offset,
+            offset=await self.store.offset(),
             commit=self.intake.commit,
             report=self._note_polling,
         )

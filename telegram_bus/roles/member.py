@@ -19,6 +19,7 @@ from telegram_bus import home
 from telegram_bus.core import identity, receiving
 from telegram_bus.core.answers import fault_of
 from telegram_bus.core.codec import dumps
+from telegram_bus.core.election import head_start
 from telegram_bus.core.envelopes import (
     Ack,
     Disconnect,
@@ -56,7 +57,6 @@ HEARTBEAT: Final = 1.0  # protocol section 10
 REGISTRATION_LIMIT: Final = 30.0  # protocol section 1: how long a follower waits for its registration
 SILENCE: Final = 8.0  # a leader that answers no heartbeat for so long is looked into (its lease is as long)
 FAREWELL: Final = 1.0  # for the last request of a follower that leaves
-HEAD_START: Final = 0.1  # of the lowest slot, when the leader has died
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 REFUSED_PAUSE: Final = 5.0  # a refusal does not go away by asking often
@@ -122,7 +122,7 @@ class Member:
     unread: deque[Received] = field(factory=deque)
     arrived: Watched[int] = field(factory=lambda: Watched(0))
     _slot: str | None = None
-    _slots: list[str] = field(factory=list)
+    _slots: tuple[str, ...] = ()
     _receiving: receiving.Seat | None = None
     _ids: itertools.count[int] = field(factory=lambda: itertools.count(1))
     _leader_pid: int = 0
@@ -258,7 +258,7 @@ class Member:
         record = await ensure_leader(
             self.profile,
             may_start=self.start_leader,
-            head_start=self._head_start(),
+            head_start=head_start(self._slot, self._slots),
             report=lambda reason: self.state.set(MemberState(phase="no leader", reason=reason)),
         )
         self._leader_pid = record.pid
@@ -279,10 +279,6 @@ class Member:
                 with trio.move_on_after(FAREWELL, shield=True):
                     await self._say_goodbye(session, record.endpoint)
             raise NoLeader("the connection to the leader ended")
-
-    def _head_start(self) -> float:
-        """Seconds to leave to the follower whose slot is the lowest, so that not all of them start at once."""
-        return 0.0 if not self._slots or self._slot == self._slots[0] else HEAD_START
 
     async def _register(self, client: BusClient, public: str, secret: str) -> Session:
         generation = self.next_id()
@@ -350,7 +346,7 @@ class Member:
 
     def _note_slots(self, result: object) -> None:
         slots = result.get("eligibleElectionSlots") if isinstance(result, dict) else None
-        self._slots = [slot for slot in slots if isinstance(slot, str)] if isinstance(slots, list) else []
+        self._slots = tuple(slot for slot in slots if isinstance(slot, str)) if isinstance(slots, list) else ()
 
     async def _say_goodbye(self, session: Session, endpoint: str) -> None:
         """Tell a leader that still listens that this registration ends.

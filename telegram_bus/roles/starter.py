@@ -91,11 +91,12 @@ async def start_leader(profile: Profile, *, report: Callable[[str], None] = log.
 
     Raises as `ensure_leader` does, but an earlier failed start does not hold it back.
     """
-    profile.stopped.unlink(missing_ok=True)
+    may_start = not os.environ.get(PARENT_VARIABLE)
+    if may_start:
+        profile.stopped.unlink(missing_ok=True)
     record = await answering_leader(profile)
     if record is not None:
         return record
-    may_start = not os.environ.get(PARENT_VARIABLE)
     return await _Search(profile, may_start, report, DEFAULT_TIMES, obeys_back_off=False).run()
 
 

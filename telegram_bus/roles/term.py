@@ -118,7 +118,6 @@ class Term:
     bot: BotFacts
     lost: Callable[[], bool] = field(repr=False)
     since_ms: int = field(factory=now_ms)
-    next_offset: int = 0
     polling: Watched[PollState | None] = field(factory=lambda: Watched(None))
     stop_wanted: trio.Event = field(factory=trio.Event)
     pid: int = 0
@@ -128,7 +127,6 @@ class Term:
         """Read back what earlier leaders knew."""
         await self.threads.load()
         await self.store.recall_owners()
-        self.next_offset = await self.store.offset()
         for update in await self.store.recent(RECENT):
             if update.owner_key is not None:
                 self._given.note(describe(orjson.loads(update.body)), update.owner_key)

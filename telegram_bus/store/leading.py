@@ -109,8 +109,7 @@ class Store:
     async def record_messages(self, key: str, messages: Sequence[tuple[int, int, int | None]], now_ms: int) -> None:
         """Note that the follower sent the messages, each given as (chat, message, thread)."""
         await self._commits.run(lambda db: journal.record_messages(db, key, messages, now_ms))
-        for chat_id, message_id, _ in messages:
-            self._remember(chat_id, message_id, key)
+        self._remember_all(key, messages)
 
     async def owner_of(self, chat_id: int, message_id: int) -> str | None:
         """Who sent the message, or None. No checkpoint where `owner_nowait` knows it."""
@@ -134,12 +133,21 @@ class Store:
         call = (key, request_id)
         return await self._commits.run(lambda db: journal.claim_call(db, call, digest, self.epoch, now_ms))
 
-    async def settle_call(self, key: str, request_id: str, answer: bytes, now_ms: int) -> None:
+    async def settle_call(
+        self, key: str, request_id: str, answer: bytes, now_ms: int, *, sent: Sequence[tuple[int, int, int | None]] = ()
+    ) -> None:
         """Store what a repetition of the call is answered with (opaque here), be it a result or a refusal.
 
-        Raises StateError where the call was not claimed.
+        `sent` are the messages that it sent, as in `record_messages`. Raises StateError where the call was not
+        claimed.
         """
-        await self._commits.run(lambda db: journal.settle_call(db, (key, request_id), answer, now_ms))
+
+        def settle(db: journal.Connection) -> None:
+            journal.settle_call(db, (key, request_id), answer, now_ms)
+            journal.record_messages(db, key, sent, now_ms)
+
+        await self._commits.run(settle)
+        self._remember_all(key, sent)
 
     async def withdraw_call(self, key: str, request_id: str) -> bool:
         """Take back the claim of a call that was surely not sent; False where there is none, or an answer."""
@@ -152,6 +160,10 @@ class Store:
     async def counts(self) -> Counts:
         """How much there is of everything, for the status."""
         return await self._commits.run(journal.counts)
+
+    def _remember_all(self, key: str, messages: Sequence[tuple[int, int, int | None]]) -> None:
+        for chat_id, message_id, _ in messages:
+            self._remember(chat_id, message_id, key)
 
     def _remember(self, chat_id: int, message_id: int, key: str) -> None:
         self._owners[chat_id, message_id] = key

@@ -78,7 +78,9 @@ class Bus:
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
-        subprocess.run([sys.executable, "-m", "telegram_bus", "stop"], env=self.environ, capture_output=True, check=False)
+        subprocess.run(
+            [sys.executable, "-m", "telegram_bus", "stop"], env=self.environ, capture_output=True, check=False
+        )
 
 
 @pytest.fixture
@@ -114,5 +116,10 @@ def test_three_followers_go_on_in_their_threads_when_the_leader_is_killed(bus: B
     assert before == after
     calls = [entry["method"] for entry in bus.sandbox.record(kind="call")]
     assert calls.count("createForumTopic") == 3
-    answers = [m["text"] for thread in threads.values() for m in bus.sandbox.messages(thread_id=thread) if m["from"]["is_bot"] and "text" in m]
+    answers = [
+        m["text"]
+        for thread in threads.values()
+        for m in bus.sandbox.messages(thread_id=thread)
+        if m["from"]["is_bot"] and "text" in m
+    ]
     assert len(answers) == len(set(answers)) == 6

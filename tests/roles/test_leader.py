@@ -1,0 +1,124 @@
+"""A whole leader in this process, against the sandbox: what it starts, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import trio
+
+from telegram_bus import agent
+from telegram_bus.core.errors import LeadershipLost
+from telegram_bus.home import Home, Profile
+from telegram_bus.roles.leader import run_leader
+from telegram_bus.roles.settings import Settings, load_settings
+from telegram_bus.testing import Sandbox
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as running:
+        yield running
+
+
+@pytest.fixture
+def profile(monkeypatch: pytest.MonkeyPatch) -> Iterator[Profile]:
+    with TemporaryDirectory(prefix="tb-") as directory:  # short, so that the sockets stand in the profile
+        monkeypatch.setenv("XDG_STATE_HOME", directory)
+        monkeypatch.delenv("TELEGRAM_BUS_HOME", raising=False)
+        profile = Home(Path(directory, "home")).profile("default")
+        profile.ensure()
+        yield profile
+
+
+def settings_for(sandbox: Sandbox, profile: Profile) -> Settings:
+    given = {"api_root": sandbox.api_root, "chat": str(sandbox.chat_id), "linger": "0.2"}
+    return load_settings(profile, given, {"TELEGRAM_BOT_TOKEN": sandbox.token})
+
+
+def descriptors() -> set[str]:
+    """What this process has open, by what it is; numbers may be used again."""
+    found = set()
+    for entry in os.scandir("/proc/self/fd"):
+        try:
+            found.add(os.readlink(entry.path))
+        except FileNotFoundError:  # the directory of this very listing
+            continue
+    return found
+
+
+async def test_cancelling_the_leader_leaves_no_task_socket_thread_or_descriptor(
+    sandbox: Sandbox, profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trio._core._thread_cache, "IDLE_TIMEOUT", 0.05)  # so that idle worker threads end at once
+    settings = settings_for(sandbox, profile)
+    before = descriptors()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(run_leader, profile, settings))
+        async with agent.join("guest", home=profile.home.root) as bus:
+            await bus.wait_serving()
+            assert any(profile.run_dir.iterdir())
+            waiting = trio.Event()
+
+            async def wait_for_members() -> None:
+                waiting.set()
+                async for _ in bus.watch_members():  # a request that is in flight when the leader ends
+                    pass
+
+            nursery.start_soon(wait_for_members)
+            await waiting.wait()
+            await bus.send("here I am")
+            nursery.cancel_scope.cancel("the test has seen enough")
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    tasks = {task.name for nursery in root.child_nurseries for task in nursery.child_tasks}
+    assert not [name for name in tasks if "telegram_bus" in name and "tests" not in name]
+    while [thread for thread in threading.enumerate() if thread.name.startswith("Trio thread")]:
+        await trio.sleep(0.02)
+    assert descriptors() <= before
+    assert not [path for path in profile.run_dir.iterdir() if not path.is_symlink()]
+
+
+async def test_a_leader_that_is_told_to_stop_says_why_it_ended(sandbox: Sandbox, profile: Profile) -> None:
+    stop, reasons = trio.Event(), []
+
+    async def lead(task_status: trio.TaskStatus[object]) -> None:
+        reasons.append(await run_leader(profile, settings_for(sandbox, profile), stop=stop, task_status=task_status))
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lead)
+        stop.set()
+    assert reasons == ["it was told to stop"]
+
+
+async def test_a_detached_leader_ends_when_its_last_follower_has_been_gone_for_its_linger(
+    sandbox: Sandbox, profile: Profile
+) -> None:
+    reasons = []
+
+    async def lead(task_status: trio.TaskStatus[object]) -> None:
+        settings = settings_for(sandbox, profile)
+        reasons.append(await run_leader(profile, settings, detached=True, task_status=task_status))
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lead)
+        async with agent.join("guest", home=profile.home.root) as bus:
+            await bus.wait_serving()
+            await trio.sleep(0.5)  # longer than the linger: with a follower here it stays
+            assert reasons == []
+    assert reasons == ["no follower was left"]
+
+
+async def test_a_second_leader_of_one_bot_is_refused_in_another_profile_too(sandbox: Sandbox, profile: Profile) -> None:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(run_leader, profile, settings_for(sandbox, profile)))
+        other = Home(profile.home.root.parent / "other").profile("work")
+        other.ensure()
+        with pytest.raises(LeadershipLost, match=f"process {os.getpid()}"):
+            await run_leader(other, settings_for(sandbox, other))
+        nursery.cancel_scope.cancel("seen")
