@@ -31,18 +31,19 @@ class LineSplitter:
         the lines of this call: close it.
         """
         half = self._half
+        suspicious = len(half) + len(data) > self.limit  # else nothing in it can be too long
+        if b"\n" not in data:
+            if suspicious:
+                raise LineTooLong(f"a line has more than {self.limit} bytes and still no end")
+            half += data
+            return []
         lines = data.split(b"\n")
         rest = lines.pop()
-        suspicious = len(half) + len(data) > self.limit  # else nothing in it can be too long
-        if lines:
-            if half:
-                half += lines[0]
-                lines[0] = bytes(half)
-                half = self._half = bytearray()  # a new one: clearing would keep the memory of a long line
-            if suspicious and max(map(len, lines)) > self.limit:
-                raise LineTooLong(f"a line has more than {self.limit} bytes")
-        if rest:
-            half += rest
-            if suspicious and len(half) > self.limit:
-                raise LineTooLong(f"a line has more than {self.limit} bytes and still no end")
+        if half:
+            half += lines[0]
+            lines[0] = bytes(half)
+            half = self._half = bytearray()  # a new one: clearing would keep the memory of a long line
+        if suspicious and max(len(rest), *map(len, lines)) > self.limit:
+            raise LineTooLong(f"a line has more than {self.limit} bytes")
+        half += rest
         return lines

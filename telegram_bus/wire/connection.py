@@ -15,7 +15,7 @@ from telegram_bus.wire.limits import KIB
 
 __all__ = ["Connection", "Peer", "credentials_of", "is_trusted"]
 
-READ: Final = 64 * KIB  # one recv; a lone request fits many times over
+READ: Final = 65 * KIB  # one recv: enough to see that an unknown peer's line is too long
 LONG_READ: Final = 256 * KIB  # within a long line: what a Unix socket's buffer holds (wmem_default is 208 KiB)
 
 
@@ -78,6 +78,10 @@ class Connection:
         checkpoint.
         """
         await self.wait_readable()
+        return self.receive_nowait()
+
+    def receive_nowait(self) -> list[bytes] | None:
+        """As `receive`, once the connection is readable."""
         try:
             data = self._sock.recv(READ if self.lines.pending < READ else LONG_READ)
         except BlockingIOError:

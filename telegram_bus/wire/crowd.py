@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+import logging
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import trio
 
 if TYPE_CHECKING:
+    from telegram_bus.wire.connection import Peer
     from telegram_bus.wire.limits import Limits
     from telegram_bus.wire.session import Session
 
 __all__ = ["Crowd"]
+
+log = logging.getLogger(__name__)
+
+COMPLAINTS: Final = 10  # lines in the log about closed connections for each sweep; the rest is one number
 
 
 class Crowd:
@@ -28,6 +34,7 @@ class Crowd:
         self._unknown: dict[Session, float] = {}  # since when, the oldest first
         self._half_lines = 0
         self._left = trio.Event()
+        self._complaints = 0
 
     def join(self, session: Session) -> None:
         self.sessions.add(session)
@@ -67,6 +74,12 @@ class Crowd:
             largest = max(self.sessions, key=lambda session: session.half)
             largest.end("has the longest of too many unfinished lines")
 
+    def complain(self, peer: Peer, reason: str) -> None:
+        """Log why a connection is closed, without letting a flood of them flood the log."""
+        self._complaints += 1
+        if self._complaints <= COMPLAINTS:
+            log.warning("closed a connection of process %d: it %s", peer.pid, reason)
+
     async def sweep(self) -> NoReturn:
         """Look at the times, again and again, of all sessions in one task."""
         limits = self.limits
@@ -80,3 +93,6 @@ class Crowd:
                 elif connection.drained is not None and now - connection.progress_at > limits.unsent_grace:
                     session.end("does not read its answers")
             self._evict_unknown()
+            if self._complaints > COMPLAINTS:
+                log.warning("closed %d more connections for such reasons", self._complaints - COMPLAINTS)
+            self._complaints = 0

@@ -57,7 +57,7 @@ async def serve_bus(
             try:
                 for _ in range(min(BATCH, limits.connections - len(crowd.sessions))):
                     sock, _address = listener.accept()
-                    peer = _trusted_peer(sock, credentials)
+                    peer = _trusted_peer(sock, credentials, crowd)
                     if peer is not None:
                         session = Session(Connection(sock, limits.unknown_line), peer, crowd, respond, is_known)
                         nursery.start_soon(session.run)
@@ -69,7 +69,7 @@ async def serve_bus(
                     await trio.sleep(EXHAUSTED_PAUSE)
 
 
-def _trusted_peer(sock: socket.socket, credentials: Callable[[socket.socket], Peer]) -> Peer | None:
+def _trusted_peer(sock: socket.socket, credentials: Callable[[socket.socket], Peer], crowd: Crowd) -> Peer | None:
     """Who has connected; closes the socket of one who may not."""
     try:
         peer = credentials(sock)
@@ -78,6 +78,6 @@ def _trusted_peer(sock: socket.socket, credentials: Callable[[socket.socket], Pe
         return None
     if is_trusted(peer):
         return peer
-    log.warning("refused a connection of user %d (process %d)", peer.uid, peer.pid)
+    crowd.complain(peer, f"belongs to user {peer.uid}")
     sock.close()
     return None

@@ -80,7 +80,7 @@ class Session:
     def end(self, reason: str) -> None:
         """Close the connection for a fault of its peer; the work it asked for goes on, unanswered."""
         if not self._ended:
-            log.warning("closed the connection of process %d: it %s", self._peer.pid, reason)
+            self._crowd.complain(self._peer, reason)
         self._forget()
         self.connection.close()
         self._reading.cancel(reason)
@@ -99,9 +99,9 @@ class Session:
         connection = self.connection
         try:
             while True:
-                if not self._known:
-                    await self._take_seat()
-                lines = await connection.receive()
+                if self._known or not await self._take_seat():
+                    await connection.wait_readable()
+                lines = connection.receive_nowait()
                 if lines is None:
                     return
                 if self.half or connection.lines.pending:
@@ -113,16 +113,20 @@ class Session:
         except LineTooLong as fault:
             self.end(f"was refused: {fault}")
 
-    async def _take_seat(self) -> None:
-        """Wait until this unknown connection may be read from; one that says nothing needs no seat."""
+    async def _take_seat(self) -> bool:
+        """Wait until this unknown connection may be read from; True when it has said something by then.
+
+        One that says nothing needs no seat.
+        """
         while self._in_flight:  # what it asked for decides whether it is known
             await self._finished.wait()
         if self.is_known() or self._seated:
-            return
+            return False
         await self.connection.wait_readable()
         if not self.is_known():
             await self._crowd.seats.acquire()
             self._seated = True
+        return True
 
     def _note_half_line(self, pending: int) -> None:
         growth = pending - self.half

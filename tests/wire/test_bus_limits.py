@@ -332,3 +332,17 @@ async def test_late_answers_that_nobody_reads_end_at_a_bound(server: Server) -> 
     await settle()
     assert (await patient.answer())["requestId"] == "large"
     assert len(await deaf.answers_until_closed()) < 10
+
+
+async def test_a_flood_of_closed_connections_does_not_flood_the_log(
+    server: Server, mock_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await server.start(limits=Limits(unknown_line=10))
+    for _ in range(50):
+        peer = await server.connect()
+        await peer.send(b"x" * 11)
+        await peer.wait_closed()
+    assert len(caplog.records) == 10
+    await pass_time(mock_clock, 2)
+    assert len(caplog.records) == 11
+    assert "40 more" in caplog.records[-1].getMessage()
