@@ -124,10 +124,22 @@ def _what_to_try(bus: DemoBus) -> Iterator[str]:
     yield "  1. Write to 'echo', and press its buttons. It is a Python program of twenty lines."
     yield "  2. Write 'date', 'count 5' or 'bye' to 'shell'. It is a shell script that knows nothing of Telegram."
     yield f"  3. Kill the leader: kill -KILL {leader}. Write again: a follower starts its successor."
+    yield "  4. In another terminal, give a program of yours a thread:"
+    yield f"     {_command()} --home {home} follower --name mine -- sh -c 'while read -r x; do echo \"$x!\"; done'"
     yield ""
-    yield f"  Who is there: telegram-bus --home {home} status"
+    yield f"  Who is there: {_command()} --home {home} status"
     yield "  Ctrl-C ends it all."
     yield ""
+
+
+def _command() -> str:
+    """How to call this program again: in a checkout it is not on the PATH."""
+    if shutil.which("telegram-bus"):
+        return "telegram-bus"
+    beside = Path(sys.executable).with_name("telegram-bus")
+    if not beside.exists():
+        return f"{sys.executable} -m telegram_bus"
+    return str(beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside)
 
 
 def _ended(name: str, status: int) -> str:
