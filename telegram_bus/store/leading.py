@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Final
 
 import trio
@@ -142,7 +143,7 @@ class Store:
         claimed.
         """
 
-        def settle(db: journal.Connection) -> None:
+        def settle(db: Connection) -> None:
             journal.settle_call(db, (key, request_id), answer, now_ms)
             journal.record_messages(db, key, sent, now_ms)
 

@@ -44,9 +44,9 @@ def settings_for(sandbox: Sandbox, profile: Profile) -> Settings:
 def descriptors() -> set[str]:
     """What this process has open, by what it is; numbers may be used again."""
     found = set()
-    for entry in os.scandir("/proc/self/fd"):
+    for entry in Path("/proc/self/fd").iterdir():
         try:
-            found.add(os.readlink(entry.path))
+            found.add(str(entry.readlink()))
         except FileNotFoundError:  # the directory of this very listing
             continue
     return found
@@ -78,7 +78,7 @@ async def test_cancelling_the_leader_leaves_no_task_socket_thread_or_descriptor(
     assert root is not None
     tasks = {task.name for nursery in root.child_nurseries for task in nursery.child_tasks}
     assert not [name for name in tasks if "telegram_bus" in name and "tests" not in name]
-    while [thread for thread in threading.enumerate() if thread.name.startswith("Trio thread")]:
+    while [thread for thread in threading.enumerate() if thread.name.startswith("Trio thread")]:  # noqa: ASYNC110
         await trio.sleep(0.02)
     assert descriptors() <= before
     assert not [path for path in profile.run_dir.iterdir() if not path.is_symlink()]
