@@ -249,3 +249,24 @@ def test_threaded_mode_can_be_switched(page: Page, sandbox: Sandbox) -> None:
     assert sandbox.call("getMe")["result"]["has_topics_enabled"] is False
     switch.click()
     page.wait_for_selector("#new-thread")
+
+
+def test_focus_survives_what_happens_meanwhile(page: Page, sandbox: Sandbox) -> None:
+    thread = topic(sandbox, "amber")
+    keyboard = {"inline_keyboard": [[{"text": "A", "callback_data": "a"}, {"text": "B", "callback_data": "b"}]]}
+    sent = send(sandbox, "choose", thread, reply_markup=keyboard)
+    open_thread(page, thread)
+    page.get_by_role("button", name="B", exact=True).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".key.busy")
+    assert page.evaluate("document.activeElement.textContent") == "B"
+    edit = {"chat_id": sandbox.chat_id, "message_id": sent["message_id"], "reply_markup": keyboard}
+    sandbox.call("editMessageText", text="chosen", **edit)
+    page.wait_for_selector("article >> text=chosen")
+    assert page.evaluate("document.activeElement.textContent") == "B"
+    topic(sandbox, "newer")  # comes before the other, which comes back with the next message
+    page.wait_for_selector(".thread >> text=newer")
+    page.locator(f'[data-thread="{thread}"]').focus()
+    send(sandbox, "more", thread)
+    page.wait_for_selector(f'[data-thread="{thread}"] >> text=more')
+    assert page.evaluate("document.activeElement.dataset.thread") == str(thread)

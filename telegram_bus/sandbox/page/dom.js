@@ -40,3 +40,51 @@ export function dayOf(seconds) {
   const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86_400_000);
   return days === 0 ? "Today" : days === 1 ? "Yesterday" : day.format(date);
 }
+
+const FOCUSABLE = "a, button, input, summary, [tabindex]";
+
+/** Lists of nodes that are kept as long as they look the same, so that focus, clicks and scrolling survive news. */
+export class Kept {
+  constructor(box) {
+    this.box = box;
+    this.nodes = new Map(); // id → {look, shows, node}
+  }
+
+  /** The node for `id`, made anew only when its look, or the object that it shows, is another one. */
+  node(id, look, make, shows = null) {
+    const kept = this.nodes.get(id);
+    if (kept?.look === look && kept.shows === shows) return { id, node: kept.node };
+    const node = make(kept?.node);
+    if (kept) replaceKeepingFocus(kept.node, node);
+    this.nodes.set(id, { look, shows, node });
+    return { id, node, isNew: !kept };
+  }
+
+  /** Show exactly these, in this order. */
+  show(wanted) {
+    const ids = new Set(wanted.map((item) => item.id));
+    for (const [id, { node }] of this.nodes) {
+      if (!ids.has(id)) {
+        node.remove();
+        this.nodes.delete(id);
+      }
+    }
+    const focused = document.activeElement;
+    wanted.forEach(({ node }, index) => {
+      if (this.box.children[index] !== node) this.box.insertBefore(node, this.box.children[index] ?? null);
+    });
+    // A node that moves loses the focus.
+    if (focused !== document.activeElement && this.box.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  clear() {
+    this.nodes.clear();
+    this.box.replaceChildren();
+  }
+}
+
+function replaceKeepingFocus(old, fresh) {
+  const index = [old, ...old.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
+  old.replaceWith(fresh);
+  if (index >= 0) ([fresh, ...fresh.querySelectorAll(FOCUSABLE)][index] ?? fresh).focus({ preventScroll: true });
+}

@@ -1,6 +1,6 @@
 // The messages of one thread: bubbles that are replaced where they change, never drawn anew as a whole.
 
-import { dayOf, el, iconButton, timeOf } from "/page/dom.js";
+import { Kept, dayOf, el, iconButton, timeOf } from "/page/dom.js";
 import { isService, serviceText } from "/page/store.js";
 import { richText } from "/page/text.js";
 
@@ -10,9 +10,8 @@ const TOGETHER = 300; // seconds within which one person's messages form a group
 
 export class Messages {
   constructor(box, doings) {
-    this.box = box;
+    this.kept = new Kept(box);
     this.doings = doings; // reply, edit, remove, react, press, command
-    this.nodes = new Map();
   }
 
   /** Show a thread; only what differs from what is shown is made anew. */
@@ -20,9 +19,8 @@ export class Messages {
     const key = `${store.instance}/${chatId}/${thread}/${me}`;
     if (key !== this.key) {
       this.key = key;
-      this.nodes.clear();
+      this.kept.clear();
       this.shown = SHOWN;
-      this.box.replaceChildren();
     }
     const waiting = new Set([...store.pressed.values()].map((press) => `${press.chat_id}/${press.message_id}/${press.data}`));
     const wanted = [];
@@ -41,35 +39,17 @@ export class Messages {
     const draft = store.draft(`${chatId}/${thread}`);
     if (draft) wanted.push(this.keep("draft", "", () => draftBubble(draft), draft));
     else if (store.typing(`${chatId}/${thread}`)) wanted.push(this.keep("typing", "", typingBubble));
-    this.arrange(wanted);
+    this.kept.show(wanted);
   }
 
-  // The node that is shown for `id`, made anew only when its look or the object it shows is another one.
-  keep(id, look, make, shows = null) {
-    const kept = this.nodes.get(id);
-    if (kept?.look === look && kept.shows === shows) return { id, node: kept.node };
-    const node = make();
-    if (kept) kept.node.replaceWith(node);
-    else node.classList.add("arriving");
-    this.nodes.set(id, { look, shows, node });
-    return { id, node };
+  keep(id, look, make, shows) {
+    const kept = this.kept.node(id, look, make, shows);
+    if (kept.isNew) kept.node.classList.add("arriving");
+    return kept;
   }
 
   earlier(again) {
     return el("button", { class: "earlier", type: "button", onclick: () => { this.shown += SHOWN; again(); } }, "Earlier messages");
-  }
-
-  arrange(wanted) {
-    const ids = new Set(wanted.map((item) => item.id));
-    for (const [id, { node }] of this.nodes) {
-      if (!ids.has(id)) {
-        node.remove();
-        this.nodes.delete(id);
-      }
-    }
-    wanted.forEach(({ node }, index) => {
-      if (this.box.children[index] !== node) this.box.insertBefore(node, this.box.children[index] ?? null);
-    });
   }
 
   make(store, message, look) {

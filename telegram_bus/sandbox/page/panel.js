@@ -1,7 +1,7 @@
 // Behind the scenes: what the bot calls, as the sandbox recorded it, and the bot's settings.
 
 import { act, loadCalls } from "/page/api.js";
-import { byId, el } from "/page/dom.js";
+import { byId, el, Kept } from "/page/dom.js";
 
 const SHOWN = 150; // entries in the list; the search looks at all that were loaded
 const LOADED = 2000;
@@ -16,7 +16,7 @@ export class Panel {
   constructor(failed) {
     this.failed = failed;
     this.entries = new Map(); // number → entry
-    this.rows = new Map(); // number → {version, node}
+    this.rows = new Kept(byId("calls"));
     this.version = 0;
     this.running = 0;
     byId("panel-open").addEventListener("click", () => this.toggle(byId("panel").hidden));
@@ -52,6 +52,7 @@ export class Panel {
   /** Forget what another sandbox recorded. */
   restart() {
     this.entries.clear();
+    this.rows.clear();
     this.version = 0;
     if (!byId("panel").hidden) this.toggle(true);
   }
@@ -78,28 +79,24 @@ export class Panel {
     const wanted = [...this.entries.values()]
       .filter((entry) => (polls || entry.kind === "call") && (!words || JSON.stringify(entry).toLowerCase().includes(words)))
       .slice(-SHOWN).reverse();
-    const nodes = wanted.map((entry) => this.row(entry));
-    const kept = new Set(wanted.map((entry) => entry.n));
-    [...this.rows.keys()].forEach((number) => { if (!kept.has(number)) this.rows.delete(number); });
-    if (nodes.length === 0) nodes.push(el("li", { class: "no-calls" }, this.entries.size ? "Nothing matches." : "The bot has not called yet."));
-    byId("calls").replaceChildren(...nodes);
+    const rows = wanted.map((entry) => this.rows.node(entry.n, entry.version, (old) => row(entry, old)));
+    const none = this.entries.size ? "Nothing matches." : "The bot has not called yet.";
+    if (rows.length === 0) rows.push(this.rows.node("none", none, () => el("li", { class: "no-calls" }, none)));
+    this.rows.show(rows);
   }
+}
 
-  row(entry) {
-    const kept = this.rows.get(entry.n);
-    if (kept?.version === entry.version) return kept.node;
-    const open = kept?.node.querySelector("details").open ?? false;
-    const node = el("li", {}, el("details", { open, class: entry.ok === false ? "call refused" : "call" },
-      el("summary", {},
-        el("span", { class: "call-name" }, entry.method),
-        el("span", { class: "call-state" }, stateOf(entry)),
-        el("span", { class: "call-hint" }, hintOf(entry)),
-        el("time", { class: "call-time" }, clock.format(new Date(entry.began_at * 1000)))),
-      el("pre", { tabIndex: 0 }, JSON.stringify(entry.params, null, 2)),
-      entry.ended !== null && el("pre", { tabIndex: 0 }, entry.ok ? JSON.stringify(entry.result, null, 2) : `${entry.code} ${entry.description}`)));
-    this.rows.set(entry.n, { version: entry.version, node });
-    return node;
-  }
+function row(entry, old) {
+  const open = old?.querySelector("details").open ?? false;
+  const answer = entry.ok ? JSON.stringify(entry.result, null, 2) : `${entry.code} ${entry.description}`;
+  return el("li", {}, el("details", { open, class: entry.ok === false ? "call refused" : "call" },
+    el("summary", {},
+      el("span", { class: "call-name" }, entry.method),
+      el("span", { class: "call-state" }, stateOf(entry)),
+      el("span", { class: "call-hint" }, hintOf(entry)),
+      el("time", { class: "call-time" }, clock.format(new Date(entry.began_at * 1000)))),
+    el("pre", { tabIndex: 0 }, JSON.stringify(entry.params, null, 2)),
+    entry.ended !== null && el("pre", { tabIndex: 0 }, answer)));
 }
 
 function stateOf(entry) {

@@ -1,7 +1,10 @@
 // The list of threads, the chats and the person one writes as.
 
-import { byId, el, timeOf } from "/page/dom.js";
-import { isService, keyOf, serviceText } from "/page/store.js";
+import { byId, el, Kept, timeOf } from "/page/dom.js";
+import { isService, serviceText } from "/page/store.js";
+
+const tabs = new Kept(byId("tabs"));
+const threads = new Kept(byId("threads"));
 
 /** A coloured disc with a topic's first letter; without a topic it stands for the main chat. */
 export function paintIcon(disc, topic, title) {
@@ -20,17 +23,16 @@ export function showSidebar(store, view, go) {
   const own = chat.has_topics && (chat.type !== "private" || store.settings.users_create_topics);
   byId("new-thread").hidden = !own;
   byId("list-title").textContent = chat.has_topics ? "Threads" : "Chat";
-  const items = store.threads(view.chat).map((entry) => threadItem(store, view, entry, go));
-  byId("threads").replaceChildren(...items);
+  threads.show(store.threads(view.chat).map((entry) => threadItem(store, view, entry, go)));
 }
 
 function showTabs(store, view, go) {
-  const tabs = [["Private", view.me], ["Forum", store.forum], ["Group", store.group]];
-  byId("tabs").replaceChildren(...tabs.map(([label, chat]) => {
-    const unread = store.threads(chat).reduce((sum, entry) => sum + entry.unread, 0);
-    return el("button", {
+  const chats = [["Private", view.me], ["Forum", store.forum], ["Group", store.group]];
+  tabs.show(chats.map(([label, chat]) => {
+    const unread = chat === view.chat ? 0 : store.threads(chat).reduce((sum, entry) => sum + entry.unread, 0);
+    return tabs.node(label, `${chat} ${chat === view.chat} ${unread}`, () => el("button", {
       type: "button", "aria-pressed": chat === view.chat ? "true" : "false", onclick: () => go({ chat, thread: null }),
-    }, label, unread > 0 && chat !== view.chat && el("span", { class: "dot", "aria-label": `${unread} unread` }));
+    }, label, unread > 0 && el("span", { class: "dot", "aria-label": `${unread} unread` })));
   }));
 }
 
@@ -46,10 +48,16 @@ function showActing(store, view, go) {
 function threadItem(store, view, { thread, topic, last, unread, key }, go) {
   const chat = store.chats.get(view.chat);
   const title = topic?.name ?? (chat.type === "private" ? "Main chat" : chat.has_topics ? "General" : chat.title);
+  const typing = Boolean(store.typing(key) ?? store.draft(key));
+  const current = thread === view.thread;
+  const words = typing ? "typing …" : snippet(store, view, last);
+  const look = JSON.stringify([title, topic, last?.date, words, typing, current, unread]);
+  return threads.node(`${store.instance}/${key}`, look, () => makeItem({ thread, topic, title, last, words, typing, current, unread }, go));
+}
+
+function makeItem({ thread, topic, title, last, words, typing, current, unread }, go) {
   const disc = el("span", { class: "avatar", "aria-hidden": "true" });
   paintIcon(disc, topic, title);
-  const typing = store.typing(key) ?? store.draft(key);
-  const current = thread === view.thread;
   return el("li", {}, el("button", {
     type: "button", class: "thread", "aria-current": current ? "true" : undefined, "data-thread": thread,
     onclick: () => go({ thread }),
@@ -57,7 +65,7 @@ function threadItem(store, view, { thread, topic, last, unread, key }, go) {
   disc,
   el("span", { class: "thread-name" }, title, topic?.closed && el("span", { class: "closed-mark" }, "closed")),
   last && el("time", { class: "thread-time" }, timeOf(last.date)),
-  el("span", { class: typing ? "thread-last typing-text" : "thread-last" }, typing ? "typing …" : snippet(store, view, last)),
+  el("span", { class: typing ? "thread-last typing-text" : "thread-last" }, words),
   unread > 0 && !current && el("span", { class: "unread", "aria-label": `${unread} unread` }, String(unread))));
 }
 
@@ -67,5 +75,3 @@ function snippet(store, view, last) {
   const who = last.from.id === view.me ? "You: " : last.chat.type === "private" ? "" : `${store.name(last.from.id)}: `;
   return who + (last.text ?? "").replace(/\s+/g, " ");
 }
-
-export { keyOf };
