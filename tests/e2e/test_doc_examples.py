@@ -1,0 +1,96 @@
+"""The code in docs/python.md runs as it stands there, and `status` prints the documented fields: with a real leader."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from telegram_bus.cli.demo_bus import BUS, DemoBus, open_demo_bus
+
+DOCS = Path(__file__).parents[2] / "docs"
+PATIENCE = 30.0
+
+TOUR = """
+import json, sys
+
+async def tour():
+    async with telegram_bus.join(name="tour") as bus, trio.open_nursery() as nursery:
+        await report(bus)
+        nursery.start_soon(watch, bus)
+        await careful(bus)
+        assert (await rename(bus)).endswith("bot")
+        await consult(bus, "what is the answer")
+        await order(bus)
+        heavy = {"telegram", "httpx", "asyncio", "rich", "starlette", "hypercorn"}
+        await bus.send(f"heavy modules: {sorted(heavy & set(sys.modules))}")
+        nursery.cancel_scope.cancel()
+
+trio.run(tour)
+"""
+
+
+@pytest.fixture(scope="module")
+def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoBus]:
+    with open_demo_bus(tmp_path_factory.mktemp("bus")) as running:
+        yield running
+
+
+def blocks() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (DOCS / "python.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_first_follower_answers(bus: DemoBus, tmp_path: Path) -> None:
+    script = tmp_path / "first.py"
+    script.write_text(blocks()[0])
+    bus.start("echo", [sys.executable, str(script)])
+    thread = bus.thread_of("echo")
+    seen = bus.person.say("hello", thread)
+    assert bus.person.reply(thread, seen, PATIENCE)["text"] == "you said: hello"
+
+
+def test_every_other_piece_does_what_it_says(bus: DemoBus, tmp_path: Path) -> None:
+    bus.start("expert", [*BUS, "follower", "--name", "expert", "--", "cat"])
+    expert = bus.thread_of("expert")
+    script = tmp_path / "tour.py"
+    script.write_text("\n".join(["import trio", "import telegram_bus", *blocks()[1:], TOUR]))
+    bus.start("tour", [sys.executable, str(script)])
+    thread = bus.thread_of("tour")
+    person = bus.person
+    assert person.reply(thread, 0, PATIENCE)["text"] == "The build is done."
+    assert person.reply(expert, 0, PATIENCE, containing="what is")["text"] == "what is the answer"
+    question = person.reply(thread, 0, PATIENCE, containing="Deploy?")
+    seen = person.say("what now", thread)
+    assert person.reply(thread, seen, PATIENCE, containing="button")["text"] == "Please press a button."
+    person.press(question["message_id"], "deploy:yes")
+    assert person.reply(thread, seen, PATIENCE, containing="deploy:yes")["text"] == "Deploy: deploy:yes"
+    assert person.reply(thread, seen, PATIENCE, containing="heavy")["text"] == "heavy modules: []"
+    assert bus.processes.pop("tour").wait(PATIENCE) == 0
+    printed = bus.log("tour").read_text()
+    assert "serving" in printed
+    assert re.search(r"\[.*'tour'.*\]", printed)
+
+
+def test_the_fields_of_the_status_are_the_documented_ones(bus: DemoBus) -> None:
+    bus.start("cat", [*BUS, "follower", "--name", "cat", "--", "cat"])
+    bus.thread_of("cat")
+    shown = subprocess.run([*BUS, "status", "--json"], env=bus.environ, capture_output=True, check=True, timeout=60)
+    status: dict[str, Any] = json.loads(shown.stdout)
+    text = (DOCS / "commands.md").read_text("utf-8")
+    status_fields, follower_fields = text.split("\n| field | what |\n")[1].split("\n| field of a follower | what |\n")
+    assert documented(status_fields) == set(status)
+    assert [documented(follower_fields)] * len(status["followers"]) == [set(each) for each in status["followers"]]
+    assert status["followers"]
+
+
+def documented(text: str) -> set[str]:
+    """The names in the first column of the table that the text begins with."""
+    table = re.match(r"(?:\|.*\n)+", text)
+    assert table
+    return {name for line in table.group().splitlines()[1:] for name in re.findall(r"`(\w+)`", line.split("|")[1])}
