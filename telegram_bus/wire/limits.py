@@ -40,6 +40,9 @@ class Limits:
     turn: int = 16
     """Requests of one peer that are handled before the others have their turn."""
 
+    turns_missed: int = 8
+    """How many turns the others get for one of a peer that sent more than `in_flight` requests at once."""
+
     in_flight: int = 64
     """Requests of one connection that are being worked on; it is not read from while there are so many."""
 

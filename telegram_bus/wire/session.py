@@ -137,11 +137,13 @@ class Session:
     async def _handle(self, lines: list[bytes], nursery: trio.Nursery) -> None:
         limits = self._limits
         turn = 0
+        pauses = 1 if len(lines) <= limits.in_flight else limits.turns_missed
         for line in lines:
             if turn == limits.turn:
                 turn = 0
                 self._flush(nursery)
-                await trio.lowlevel.checkpoint()
+                for _ in range(pauses):
+                    await trio.lowlevel.checkpoint()
             turn += 1
             self._answer(line, nursery)
             if self._ended:

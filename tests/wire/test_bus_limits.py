@@ -44,6 +44,7 @@ def test_the_bounds_are_those_of_the_specification() -> None:
         "half_lines": 64 * MIB,
         "half_line_grace": 30,
         "turn": 16,
+        "turns_missed": 8,
         "in_flight": 64,
         "in_flight_bytes": 16 * MIB,
         "refused_in_a_row": 100,
