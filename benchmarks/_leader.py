@@ -30,13 +30,14 @@ from telegram_bus.core.envelopes import (
     Registration,
     Target,
 )
-from telegram_bus.core.errors import RequestRefused
+from telegram_bus.core.errors import NotSent, RequestRefused
 from telegram_bus.core.extensions import StatusGet
-from telegram_bus.core.identity import ours
+from telegram_bus.core.identity import ANNOUNCED, QUEUE_HANDOFF, ours
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member, Provisioned
 from telegram_bus.core.values import Number
 from telegram_bus.host import raise_descriptor_limit
+from telegram_bus.roles.links import Links
 from telegram_bus.roles.requests import Requests
 from telegram_bus.wire.client import BusClient
 from telegram_bus.wire.endpoint import open_endpoint
@@ -45,7 +46,7 @@ from telegram_bus.wire.server import serve_bus
 __all__ = ["SECRET", "Follower"]
 
 SECRET = "0123456789abcdef" * 4
-IDENTITY = ours("telegram_bus/benchmark")
+IDENTITY = ours("telegram_bus/benchmark", (*ANNOUNCED, QUEUE_HANDOFF))
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
 
 
@@ -66,7 +67,7 @@ class Follower:
             "sent_at_ms": 1_700_000_000_000,
         }
 
-    def registration(self) -> Register:
+    def registration(self, endpoint: str | None = None) -> Register:
         return Register(
             request_id=f"{self.instance_id}:register:{next(self._ids)}",
             auth=SECRET,
@@ -74,6 +75,7 @@ class Follower:
                 instance_id=self.instance_id,
                 connected_at_ms=1_700_000_000_000,
                 profile_key=self.instance_id,
+                bus_socket_path=endpoint,
                 registration_generation=self.generation,
                 protocol=IDENTITY,
             ),
@@ -85,8 +87,8 @@ class Follower:
     def get_me(self) -> CallApi:
         return CallApi(**self._fields(), method="call", args=("getMe", {}))
 
-    async def join(self, client: BusClient) -> None:
-        ack = await client.request(self.registration())
+    async def join(self, client: BusClient, endpoint: str | None = None) -> None:
+        ack = await client.request(self.registration(endpoint))
         if not ack.ok:
             raise RequestRefused(ack.message or "the leader refused")
 
@@ -114,8 +116,9 @@ class _Nothing:
 class _Ports:
     """A leader whose bindings exist and whose API answers at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, links: Links) -> None:
         self._threads = itertools.count(1)
+        self._links = links
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -148,7 +151,9 @@ class _Ports:
         raise RequestRefused("there is no such agent")
 
     async def forward(self, member: Member, envelope: Envelope) -> Ack:
-        raise RequestRefused("nothing is forwarded here")
+        if member.registration.bus_socket_path is None:
+            raise NotSent("it has no endpoint")
+        return await self._links.request(member.registration.bus_socket_path, envelope)
 
     def status(self) -> dict[str, Any]:
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -160,9 +165,11 @@ class _Ports:
 
 async def _serve(path: Path) -> None:
     raise_descriptor_limit()
-    requests = Requests(_Ports(), Rules(identity=IDENTITY, secret=SECRET, operator_secret=SECRET))
+    links = Links()
+    requests = Requests(_Ports(links), Rules(identity=IDENTITY, secret=SECRET, operator_secret=SECRET))
     with open_endpoint(path) as endpoint:
         async with trio.open_nursery() as nursery:
+            await nursery.start(links.run)
             await nursery.start(partial(serve_bus, endpoint.listener, requests.respond, is_known=requests.knows))
             endpoint.publish()
             print("ready", flush=True)
