@@ -190,13 +190,23 @@ async def _record(engine: Engine, request: Request) -> Response:
     wanted = _wanted(query)
     count = int(query.get("count", "1"))
     with trio.move_on_after(_seconds(request)):
-        while len(engine.record.find(wanted)) < count:
-            await engine.wait_change()
+        await _wait_entries(engine, wanted, count)
     entries = engine.record.find(wanted)
     shown = [attrs.asdict(entry) for entry in entries]
     record = engine.record
     enough = len(entries) >= count
     return JSONResponse({"entries": shown, "last": record.last, "version": record.version, "enough": enough})
+
+
+async def _wait_entries(engine: Engine, wanted: Wanted, count: int) -> None:
+    record = engine.record
+    matching = {entry.n for entry in record.find(wanted)}
+    version = record.version
+    while len(matching) < count:
+        await engine.wait_change()
+        for entry in record.changed_since(version):
+            (matching.add if wanted.matches(entry) else matching.discard)(entry.n)
+        version = record.version
 
 
 def _wanted(query: dict[str, str]) -> Wanted:

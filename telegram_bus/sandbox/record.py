@@ -75,6 +75,8 @@ class Record:
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque(maxlen=KEPT)
+        # Each change of an entry in order, so that news are found without looking at everything.
+        self._changes: deque[tuple[int, Entry]] = deque(maxlen=2 * KEPT)
         self.last = 0
         self.version = 0
 
@@ -106,8 +108,19 @@ class Record:
 
     def find(self, wanted: Wanted) -> list[Entry]:
         """All kept entries that match, the oldest first."""
-        return [entry for entry in self._entries if wanted.matches(entry)]
+        entries = self.changed_since(wanted.changed_after) if wanted.changed_after else self._entries
+        return [entry for entry in entries if wanted.matches(entry)]
+
+    def changed_since(self, version: int) -> list[Entry]:
+        """The entries that are new or changed since the record had that version, the oldest first."""
+        changed: dict[int, Entry] = {}
+        for at, entry in reversed(self._changes):
+            if at <= version:
+                break
+            changed[entry.n] = entry
+        return [changed[number] for number in sorted(changed)]
 
     def _changed(self, entry: Entry) -> None:
         self.version += 1
         entry.version = self.version
+        self._changes.append((self.version, entry))

@@ -84,12 +84,13 @@ def run_sandbox(port: int, *, as_json: bool, until_eof: bool) -> int:
     return 0
 
 
-async def wait_for_end(*, until_eof: bool) -> None:
+async def wait_for_end(*, until_eof: bool, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Wait for SIGINT or SIGTERM; with `until_eof` also for the end of stdin, which a starter's death brings."""
     async with trio.open_nursery() as nursery:
         if until_eof:
             nursery.start_soon(_until_eof, nursery.cancel_scope.cancel)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
             async for _ in signals:
                 nursery.cancel_scope.cancel()
                 break
@@ -98,10 +99,15 @@ async def wait_for_end(*, until_eof: bool) -> None:
 async def _run(listener: socket.socket, as_json: bool, until_eof: bool) -> None:
     engine = Engine(World(secrets.SystemRandom()))
     async with trio.open_nursery() as nursery:
+
+        async def end(*, task_status: trio.TaskStatus[None]) -> None:
+            await wait_for_end(until_eof=until_eof, task_status=task_status)
+            nursery.cancel_scope.cancel()
+
+        # Who reads the address may end us at once, so signals are heard before it is printed.
+        await nursery.start(end)
         address: Address = await nursery.start(serve_sandbox, engine, listener)
         _announce(address, as_json=as_json)
-        await wait_for_end(until_eof=until_eof)
-        nursery.cancel_scope.cancel()
 
 
 async def _until_eof(end: Callable[[], None]) -> None:
