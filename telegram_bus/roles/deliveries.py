@@ -6,14 +6,15 @@ import logging
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
-import orjson
 import trio
 from attrs import define, evolve, field
 
+from telegram_bus.core.codec import loads
 from telegram_bus.core.envelopes import Ack, Forward
-from telegram_bus.core.errors import AnswerLost, NotSent
+from telegram_bus.core.errors import AnswerLost, InvalidEnvelope, NotSent, StateError
 from telegram_bus.core.receiving import receipt
 from telegram_bus.core.registry import Member
 from telegram_bus.core.updates import forward
@@ -28,6 +29,8 @@ RECEIPT_LIMIT: Final = 30.0  # for a follower to store an update (protocol secti
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 10.0
 
+T = TypeVar("T")
+
 
 class Members(Protocol):
     """The live followers, as the registry knows them."""
@@ -38,14 +41,19 @@ class Members(Protocol):
 
 @define(eq=False)
 class _Box:
-    """What waits for one owner: `unsettled` in all; `more` says that not all of it is in memory."""
+    """What waits for one owner: `unsettled` in all; `more` says that not all of it is in memory.
+
+    `held` are the numbers of what is in memory: what waits, and what has ended but is not yet stored as such. `left`
+    counts what was put while it had to stay in the store.
+    """
 
     key: str
     unsettled: int = 0
     waiting: deque[StoredUpdate] = field(factory=deque)
+    held: set[int] = field(factory=set)
     more: bool = False
+    left: int = 0
     busy: bool = False
-    settling: set[int] = field(factory=set)
     knock: trio.Event = field(factory=trio.Event)
 
 
@@ -66,7 +74,7 @@ class Deliveries:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Deliver until cancelled: first what earlier leaders left, then whatever is `put`."""
-        for key, unsettled in (await self.store.waiting()).items():
+        for key, unsettled in (await self._stubbornly(self.store.waiting)).items():
             if key is not None:
                 self._boxes[key] = _Box(key, unsettled, more=True)
         async with trio.open_nursery() as nursery:
@@ -85,8 +93,10 @@ class Deliveries:
             box.unsettled += 1
             if box.more or len(box.waiting) >= IN_MEMORY:
                 box.more = True
-            else:
+                box.left += 1
+            elif update.seq not in box.held:  # else it was read from the store before we were told of it
                 box.waiting.append(update)
+                box.held.add(update.seq)
             self._start(box)
 
     def take_over(self, update: StoredUpdate, key: str) -> None:
@@ -130,46 +140,55 @@ class Deliveries:
                     pause = min(pause * 2, LONGEST_PAUSE)
                     continue
                 pause = FIRST_PAUSE
-                update = box.waiting.popleft()
-                box.settling.add(update.seq)
-                nursery.start_soon(self._settle, box, update, outcome)
+                nursery.start_soon(self._settle, box, box.waiting.popleft(), outcome)
         finally:
             box.busy = False
 
     async def _fill(self, box: _Box) -> bool:
         """See to it that what waits is in memory; False when nothing waits."""
-        if not box.waiting and box.more:
-            stored = await self.store.pending(box.key, IN_MEMORY + len(box.settling))
-            box.more = len(stored) >= IN_MEMORY
-            box.waiting.extend(update for update in stored if update.seq not in box.settling)
+        while not box.waiting and box.more:
+            # While the store is read, ends may be stored and updates put that the answer knows nothing of.
+            settling, left = frozenset(box.held), box.left
+            read = partial(self.store.pending, box.key, IN_MEMORY + len(settling))
+            stored = await self._stubbornly(read)
+            box.more = len(stored) >= IN_MEMORY or box.left != left
+            box.waiting.extend(update for update in stored if update.seq not in settling)
+            box.held.update(update.seq for update in box.waiting)
         return bool(box.waiting)
 
     async def _settle(self, box: _Box, update: StoredUpdate, outcome: Outcome) -> None:
         """Note the outcome; if we die before it is noted, the owner recognises the repetition by its id."""
-        await self.store.settle(update.seq, outcome, self.now_ms())
+        await self._stubbornly(partial(self.store.settle, update.seq, outcome, self.now_ms()))
         box.unsettled -= 1
-        box.settling.discard(update.seq)
+        box.held.discard(update.seq)
+
+    async def _stubbornly(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do what the store has to do, again and again while its disk fails: a leader outlives a full disk."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await work()
+            except StateError as error:
+                log.error("deliveries go on when this is mended: %s", error)  # noqa: TRY400 - its text says it all
+            await trio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _attempt(self, member: Member, update: StoredUpdate) -> Outcome | None:
         """Try once; None means: again later (protocol section 6, how a forward is settled)."""
-        self._serial += 1
-        assert update.owner_key is not None
-        envelope = forward(
-            orjson.loads(update.body),
-            update.kind,  # type: ignore[arg-type]  # stored as one of these
-            key=update.owner_key,
-            instance=member.instance_id,
-            generation=member.generation or "",
-            request_id=f"l:{self.store.epoch}:{self._serial}",
-            auth=self.secret,
-            now_ms=self.now_ms(),
-        )
+        try:
+            envelope = self._envelope(member, update)
+        except (InvalidEnvelope, KeyError, ValueError) as error:
+            log.error("update %d can be delivered to nobody: %r", update.update_id, error)  # noqa: TRY400
+            return "rejected"
         try:
             with trio.fail_after(RECEIPT_LIMIT):
                 ack = await self.forward(member, envelope)
         except (NotSent, AnswerLost, trio.TooSlowError) as error:
             log.info("update %d has not reached %s yet: %s", update.update_id, member.key, error)
             return None
+        except InvalidEnvelope as error:
+            log.error("update %d cannot be written: %s", update.update_id, error)  # noqa: TRY400
+            return "rejected"
         if ack.request_id != envelope.request_id:
             log.error("update %d: %s answered another request", update.update_id, member.key)
             return "rejected"
@@ -180,3 +199,17 @@ class Deliveries:
             log.error("update %d: %s gave no receipt for it", update.update_id, member.key)
             return "rejected"
         return "accepted"
+
+    def _envelope(self, member: Member, update: StoredUpdate) -> Forward:
+        """Raises KeyError for a kind that is not forwarded, ValueError where the update can have no delivery id."""
+        self._serial += 1
+        return forward(
+            loads(update.body),
+            update.kind,  # type: ignore[arg-type]  # stored as one of these
+            key=update.owner_key or "",
+            instance=member.instance_id,
+            generation=member.generation or "",
+            request_id=f"l:{self.store.epoch}:{self._serial}",
+            auth=self.secret,
+            now_ms=self.now_ms(),
+        )
