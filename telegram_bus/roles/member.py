@@ -331,10 +331,13 @@ class Member:
         self.target.set(Target(chat_id=chat, thread_id=thread) if isinstance(chat, int) else None)
 
     async def _beat(self, session: Session, scope: trio.CancelScope) -> None:
-        """Say once a second that this follower lives, one beat in flight."""
+        """Say once a second that this follower lives, one beat in flight, until the connection ends."""
         while True:
             with trio.move_on_after(SILENCE) as waiting:
-                ack = await session.client.request(Heartbeat(**session.fields(self.next_id())))
+                try:
+                    ack = await session.client.request(Heartbeat(**session.fields(self.next_id())))
+                except (NotSent, AnswerLost):
+                    return  # the end of the connection, which `_join_leader` notices too
                 if not ack.ok:
                     raise _RegisterAgain
                 self._note_slots(ack.result)
