@@ -9,10 +9,23 @@ from hashlib import sha256
 from string import ascii_uppercase
 from typing import Final
 
-__all__ = ["NAME_LIMIT", "PALETTE", "clean_name", "free_key", "free_slot", "slug", "thread_name"]
+__all__ = [
+    "ICON_COLOURS",
+    "NAME_LIMIT",
+    "PALETTE",
+    "clean_name",
+    "free_key",
+    "free_slot",
+    "icon_colour",
+    "slug",
+    "thread_name",
+]
 
 NAME_LIMIT: Final = 128
 """Telegram cuts a topic's name silently after so many code points (bot-api T7)."""
+
+ICON_COLOURS: Final = (7322096, 16766590, 13338331, 9367192, 16749490, 16478047)
+"""The colours that Telegram takes for a topic's icon (bot-api T9)."""
 
 KEY_LIMIT: Final = 48
 """Characters of a key: it names a directory and a socket, whose path is short."""
@@ -53,7 +66,7 @@ def thread_name(wanted: str | None, key: str, taken: Collection[str]) -> str:
     used = {name.casefold() for name in taken}
     base = clean_name(wanted or "")
     if not base:
-        start = int.from_bytes(sha256(key.encode("utf-8", "surrogatepass")).digest()[:4], "big")
+        start = _number_of(key)
         around = (PALETTE[(start + step) % len(PALETTE)] for step in range(len(PALETTE)))
         base = next((name for name in around if name.casefold() not in used), PALETTE[start % len(PALETTE)])
     number, name = 1, base
@@ -62,6 +75,15 @@ def thread_name(wanted: str | None, key: str, taken: Collection[str]) -> str:
         suffix = f" {number}"
         name = base[: NAME_LIMIT - len(suffix)].rstrip() + suffix
     return name
+
+
+def icon_colour(key: str) -> int:
+    """A colour for the icon of a follower's thread: always the same one, so that people tell threads apart."""
+    return ICON_COLOURS[_number_of(key) % len(ICON_COLOURS)]
+
+
+def _number_of(key: str) -> int:
+    return int.from_bytes(sha256(key.encode("utf-8", "surrogatepass")).digest()[:4], "big")
 
 
 def free_slot(wanted: str | None, taken: Collection[str]) -> str | None:

@@ -92,7 +92,8 @@ class Threads:
         self._by_key[key] = Binding(key=key, chat_id=self.chat_id, thread_id=None, name=name, since_ms=now)
         await self.store.intend_thread(key, self.chat_id, name, now)
         try:
-            topic = await self.call("createForumTopic", {"chat_id": self.chat_id, "name": name}, self.chat_id)
+            wanted = {"chat_id": self.chat_id, "name": name, "icon_color": threads.icon_colour(key)}
+            topic = await self.call("createForumTopic", wanted, self.chat_id)
         except ApiError as error:
             await self.store.unbind(key)
             del self._by_key[key]

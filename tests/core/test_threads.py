@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telegram_bus.core.threads import NAME_LIMIT, PALETTE, clean_name, free_key, free_slot, slug, thread_name
+from telegram_bus.core.threads import (
+    ICON_COLOURS,
+    NAME_LIMIT,
+    PALETTE,
+    clean_name,
+    free_key,
+    free_slot,
+    icon_colour,
+    slug,
+    thread_name,
+)
 
 
 def test_the_palette_has_two_hundred_short_words_and_none_twice() -> None:
@@ -70,3 +80,8 @@ def test_a_key_is_one_safe_path_component(name: str) -> None:
     assert set(slug(name)) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
     assert 1 <= len(slug(name)) <= 48
     assert free_key(slug(name), 2) == slug(name) + "-2"
+
+
+def test_each_follower_keeps_its_colour_and_all_colours_are_used() -> None:
+    assert icon_colour("builder") == icon_colour("builder")
+    assert {icon_colour(f"agent-{n}") for n in range(100)} == set(ICON_COLOURS)
