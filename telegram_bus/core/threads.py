@@ -66,7 +66,7 @@ def thread_name(wanted: str | None, key: str, taken: Collection[str]) -> str:
     used = {name.casefold() for name in taken}
     base = clean_name(wanted or "")
     if not base:
-        start = _number_of(key)
+        start = int.from_bytes(sha256(key.encode("utf-8", "surrogatepass")).digest()[:4], "big")
         around = (PALETTE[(start + step) % len(PALETTE)] for step in range(len(PALETTE)))
         base = next((name for name in around if name.casefold() not in used), PALETTE[start % len(PALETTE)])
     number, name = 1, base
@@ -77,13 +77,9 @@ def thread_name(wanted: str | None, key: str, taken: Collection[str]) -> str:
     return name
 
 
-def icon_colour(key: str) -> int:
-    """A colour for the icon of a follower's thread: always the same one, so that people tell threads apart."""
-    return ICON_COLOURS[_number_of(key) % len(ICON_COLOURS)]
-
-
-def _number_of(key: str) -> int:
-    return int.from_bytes(sha256(key.encode("utf-8", "surrogatepass")).digest()[:4], "big")
+def icon_colour(number: int) -> int:
+    """A colour for the icon of the `number`-th thread of a chat: neighbours differ, so that people tell them apart."""
+    return ICON_COLOURS[number % len(ICON_COLOURS)]
 
 
 def free_slot(wanted: str | None, taken: Collection[str]) -> str | None:

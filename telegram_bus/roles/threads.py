@@ -92,7 +92,7 @@ class Threads:
         self._by_key[key] = Binding(key=key, chat_id=self.chat_id, thread_id=None, name=name, since_ms=now)
         await self.store.intend_thread(key, self.chat_id, name, now)
         try:
-            wanted = {"chat_id": self.chat_id, "name": name, "icon_color": threads.icon_colour(key)}
+            wanted = {"chat_id": self.chat_id, "name": name, "icon_color": threads.icon_colour(len(self._by_key))}
             topic = await self.call("createForumTopic", wanted, self.chat_id)
         except ApiError as error:
             await self.store.unbind(key)

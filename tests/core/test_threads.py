@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,6 +84,7 @@ def test_a_key_is_one_safe_path_component(name: str) -> None:
     assert free_key(slug(name), 2) == slug(name) + "-2"
 
 
-def test_each_follower_keeps_its_colour_and_all_colours_are_used() -> None:
-    assert icon_colour("builder") == icon_colour("builder")
-    assert {icon_colour(f"agent-{n}") for n in range(100)} == set(ICON_COLOURS)
+def test_neighbouring_threads_differ_in_colour_and_all_colours_are_used() -> None:
+    colours = [icon_colour(number) for number in range(20)]
+    assert all(one != other for one, other in pairwise(colours))
+    assert set(colours) == set(ICON_COLOURS)
