@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+import trio
 from attrs import define, field
 
 from telegram_bus.core import threads
@@ -31,6 +32,7 @@ _REMEDIES: Final = (
     ("chat not found", "open the chat with the bot and press Start, and check the number given as --chat"),
     ("bot was blocked", "unblock the bot in Telegram"),
     ("BOT_FORUM_CREATE_FORBIDDEN", _TOPICS),
+    ("unauthorized", "take the bot's present token from @BotFather and give it to telegram-bus leader"),
 )
 """What a person has to do about a refused thread (texts of the Bot API, compared without regard to case)."""
 
@@ -87,10 +89,19 @@ class Threads:
 
     async def _create(self, key: str, registration: Registration) -> Binding:
         name = threads.thread_name(registration.thread_name, key, self._names(key))
+        if (begun := self._by_key.get(key)) is not None and begun.chat_id == self.chat_id:
+            log.warning("making the thread %s was begun before and cut off; if there are two, delete the other", name)
         # The intent comes first: another follower cannot take the name meanwhile, and a crash leaves a trace.
         now = self.now_ms()
         self._by_key[key] = Binding(key=key, chat_id=self.chat_id, thread_id=None, name=name, since_ms=now)
         await self.store.intend_thread(key, self.chat_id, name, now)
+        # A follower that gives up meanwhile comes back, and shall find its thread instead of getting a second one.
+        # It cannot hang: the sender answers whatever was asked of it, also when it is ended itself.
+        with trio.CancelScope(shield=True):
+            await self._make(key, name)
+        return self._by_key[key]
+
+    async def _make(self, key: str, name: str) -> None:
         try:
             wanted = {"chat_id": self.chat_id, "name": name, "icon_color": threads.icon_colour(len(self._by_key))}
             topic = await self.call("createForumTopic", wanted, self.chat_id)
@@ -102,7 +113,7 @@ class Threads:
         if not isinstance(thread_id, int):
             raise RequestRefused(f"Telegram's answer to createForumTopic names no thread: {str(topic)[:100]}")
         log.info("made the thread %s (%d) for %s", name, thread_id, key)
-        return await self._bind(key, thread_id, name)
+        await self._bind(key, thread_id, name)
 
     async def _bind(self, key: str, thread_id: int, name: str) -> Binding:
         now = self.now_ms()
