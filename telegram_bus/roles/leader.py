@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 StopReason = str
 """Why a leader ended, for people."""
 
+STOPPED: Final = "an operator stopped it"
+
 PRUNE_EVERY: Final = 1.0  # protocol section 10
 PURGE_EVERY: Final = 3_600.0
 DRAIN_LIMIT: Final = 1.0  # a leader that is told to end is gone in less than 2 s
@@ -67,10 +69,12 @@ async def run_leader(
     the profile.
     """
     stop = trio.Event() if stop is None else stop
+    if not detached:
+        profile.stopped.unlink(missing_ok=True)
     with single_fault():
         async with leadership.hold_leadership(profile, settings, standby=standby, report=report) as lease:
-            if not detached:
-                profile.stopped.unlink(missing_ok=True)
+            if profile.stopped.exists():  # since we were started: a standby must not undo what a person wants
+                return STOPPED
             store_settings(profile, settings)
             secrets = _secrets(profile, settings)
             before = leadership.read_leader(profile)
@@ -196,9 +200,15 @@ class _Leader:
         async with trio.open_nursery() as nursery:
             scope = nursery.cancel_scope
             nursery.start_soon(wait_for, stop.wait, "it was told to stop", scope)
-            nursery.start_soon(wait_for, self.term.stop_wanted.wait, "an operator stopped it", scope)
+            nursery.start_soon(wait_for, self.term.stop_wanted.wait, STOPPED, scope)
+            nursery.start_soon(wait_for, self._wait_stopped, STOPPED, scope)
             nursery.start_soon(wait_for, self._wait_unused, "no follower was left", scope)
         return reasons[0]
+
+    async def _wait_stopped(self) -> None:
+        """Wait for the mark: a stop that came before we could be asked has only written it."""
+        while not self.lease.profile.stopped.exists():  # noqa: ASYNC110 - another process makes it
+            await trio.sleep(PRUNE_EVERY)
 
     async def _wait_unused(self) -> None:
         """Wait until, for as long as a detached leader lingers, nobody was here and nothing waited."""
