@@ -32,13 +32,13 @@ from telegram_bus.core.envelopes import (
 )
 from telegram_bus.core.errors import (
     AnswerLost,
+    ApiError,
     BusError,
     NoLeader,
     NotSent,
     RequestRefused,
-    SettingsError,
-    StateError,
 )
+from telegram_bus.core.extensions import Extension
 from telegram_bus.roles.seat import HeldSeat
 from telegram_bus.roles.starter import LeaderStopped, ensure_leader
 from telegram_bus.roles.watched import Watched
@@ -150,13 +150,15 @@ class Member:
 
         `build` makes the envelope from the fields that all requests share. Waits while there is no leader.
         A leader that remembers calls is asked again under the same id when an answer was lost, so that the call
-        is made once. Raises RequestRefused, and CommitUnknown where nobody can tell whether it was made.
+        is made once. Raises RequestRefused, ApiError, CommitUnknown where nobody can tell whether it was made, and
+        NoLeader once this follower has left.
         """
         request_id = self.next_id()
         while True:
-            session = await self.session.wait_for(lambda session: session is not None)
-            assert session is not None
+            session = await self._next_session()
             envelope = build(session.fields(request_id))
+            if isinstance(envelope, Extension) and identity.EXTENSIONS not in session.leader.capabilities:
+                raise RequestRefused(f"this leader does not know {envelope.KIND}; it is another program, or an old one")
             try:
                 ack = await session.client.request(envelope)
             except NotSent:
@@ -177,6 +179,13 @@ class Member:
     def next_id(self) -> str:
         """A request id that this process has not used."""
         return f"{self.seat.instance_id}:{next(self._ids)}"
+
+    async def _next_session(self) -> Session:
+        """The session of this moment or the next one; raises NoLeader where there will be none."""
+        await self.state.wait_for(lambda state: self.session.value is not None or state.phase == "left")
+        if self.session.value is None:
+            raise NoLeader("this follower has left the bus; join it anew")
+        return self.session.value
 
     async def _leave(self, session: Session) -> None:
         """Wait until another session stands in this one's place."""
@@ -239,14 +248,15 @@ class Member:
                 await self._join_leader(public)
             except _RegisterAgain:
                 log.info("the leader forgot this registration; registering again")
+                self.state.set(MemberState(phase="connecting", reason="the leader forgot this registration"))
             except LeaderStopped as stopped:
                 self.state.set(MemberState(phase="stopped", reason=str(stopped)))
-            except RequestRefused as refused:
+            except (RequestRefused, ApiError) as refused:
                 self.state.set(MemberState(phase="refused", reason=str(refused)))
                 log.warning("the leader refused this follower: %s", refused)
                 await trio.sleep(REFUSED_PAUSE * random.uniform(0.8, 1.2))
                 continue
-            except (NoLeader, NotSent, AnswerLost, StateError, SettingsError, trio.TooSlowError) as error:
+            except (BusError, trio.TooSlowError) as error:
                 self.state.set(MemberState(phase="no leader", reason=str(error) or "it does not answer"))
             if trio.current_time() - began > LONGEST_PAUSE:
                 pause = FIRST_PAUSE
@@ -295,7 +305,7 @@ class Member:
                 profile_key=self.seat.key,
                 thread_name=self.thread_name,
                 slot=self._slot,
-                cwd=os.getcwd(),  # noqa: PTH109  # as the wire has it
+                cwd=_working_directory(),
                 pid=self.seat.pid,
                 target=self.target.value,
                 bus_socket_path=public,
@@ -328,7 +338,8 @@ class Member:
             return
         slot, chat, thread = result.get("slot"), result.get("chatId"), result.get("threadId")
         self._slot = slot if isinstance(slot, str) else None
-        self.target.set(Target(chat_id=chat, thread_id=thread) if isinstance(chat, int) else None)
+        thread_id = thread if isinstance(thread, int) else None
+        self.target.set(Target(chat_id=chat, thread_id=thread_id) if isinstance(chat, int) else None)
 
     async def _beat(self, session: Session, scope: trio.CancelScope) -> None:
         """Say once a second that this follower lives, one beat in flight, until the connection ends."""
@@ -360,6 +371,13 @@ class Member:
             await request_once(endpoint, Disconnect(**session.fields(self.next_id())))
         except BusError:
             log.debug("the leader went before this follower could say goodbye")
+
+
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109  # as the wire has it
+    except OSError:  # it was removed
+        return None
 
 
 async def _keep_published(endpoint: Endpoint) -> None:

@@ -466,7 +466,7 @@ SCRIPTS = st.lists(st.sampled_from(["accept", "lose", "unsent", "refuse"]), max_
 
 
 @given(steps=STEPS, scripts=st.tuples(SCRIPTS, SCRIPTS, SCRIPTS))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_whatever_happens_each_follower_ends_with_all_its_updates_in_order(
     steps: list[tuple[str, str, int]], scripts: tuple[list[str], ...]
 ) -> None:
