@@ -13,11 +13,11 @@ from pathlib import Path
 
 import attrs
 
-from benchmarks import flood, members, registration, roundtrip, routing
+from benchmarks import deliveries, flood, follower, latency, members, registration, roundtrip, routing
 from benchmarks._echo import measure_echo
 from benchmarks._tools import BENCHMARKS, Measured, Run
 
-MODULES = (roundtrip, flood, routing, registration, members)  # importing one registers its benchmarks
+MODULES = (roundtrip, flood, routing, deliveries, latency, registration, members, follower)  # importing one registers its benchmarks
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
 from pathlib import Path
@@ -16,12 +17,12 @@ LINE = b"x" * 199 + b"\n"
 CORE = 0
 
 
-def measure_echo(directory: Path, count: int) -> list[float]:
+def measure_echo(directory: Path, count: int) -> tuple[float, float]:
     """Round trips one at a time, both processes on one core, in seconds: p50 and p99."""
-    path = directory / "echo"
+    path = directory / f"echo-{secrets.token_hex(4)}"
     with child("benchmarks._echo", str(path)), pinned(CORE):
         times = trio.run(_ask, path, count)
-    return [percentile(times, 50), percentile(times, 99)]
+    return percentile(times, 50), percentile(times, 99)
 
 
 async def _ask(path: Path, count: int) -> list[float]:
