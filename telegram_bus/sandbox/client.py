@@ -249,7 +249,10 @@ def _of(message: Json) -> Json:
     return {"chat_id": message["chat"]["id"], "message_id": message["message_id"]}
 
 
-_FILTERS = frozenset({"kind", "method", "ok", "open", "disconnected", "text", "after", "changed_after"})
+_FILTERS = frozenset(
+    "kind method ok code description open disconnected fault flood slower since until text search after changed_after "
+    "newest".split()
+)
 
 
 def _query(wanted: Json) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -177,12 +178,12 @@ async def _changes(engine: Engine, request: Request) -> Response:
     after = int(request.query_params.get("after", "0"))
     changes = engine.world.changes
     with trio.move_on_after(_seconds(request)):
-        while changes.after(after) == []:
+        while changes.texts_after(after) == []:
             await engine.wait_change()
-    found = changes.after(after)
-    return JSONResponse(
-        {"instance": engine.instance, "seq": changes.last, "reset": found is None, "changes": found or []}
-    )
+    found = changes.texts_after(after)
+    head = json.dumps({"instance": engine.instance, "seq": changes.last, "reset": found is None})
+    body = f'{head[:-1]}, "changes": [{",".join(found or [])}]}}'
+    return Response(body, media_type="application/json")
 
 
 async def _record(engine: Engine, request: Request) -> Response:
@@ -192,7 +193,8 @@ async def _record(engine: Engine, request: Request) -> Response:
     with trio.move_on_after(_seconds(request)):
         await _wait_entries(engine, wanted, count)
     entries = engine.record.find(wanted)
-    shown = [attrs.asdict(entry) for entry in entries]
+    newest = max(0, int(query.get("newest", "0")))
+    shown = [entry.view() for entry in entries[-newest:]]
     record = engine.record
     enough = len(entries) >= count
     return JSONResponse({"entries": shown, "last": record.last, "version": record.version, "enough": enough})
@@ -221,8 +223,20 @@ def _wanted(query: dict[str, str]) -> Wanted:
         method=query.get("method"),
         text=query.get("text"),
         params=params,
+        description=query.get("description"),
+        search=query.get("search"),
+        fault=query.get("fault"),
+        flood=query.get("flood"),
+        code=int(query["code"]) if "code" in query else None,
+        slower=_number(query, "slower"),
+        since=_number(query, "since"),
+        until=_number(query, "until"),
         **truths,
     )
+
+
+def _number(query: dict[str, str], name: str) -> float | None:
+    return float(query[name]) if name in query else None
 
 
 def _seconds(request: Request) -> float:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import trio
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from telegram_bus.sandbox.engine import Engine
 from telegram_bus.sandbox.http_guard import SECURITY_HEADERS
-from telegram_bus.sandbox.model_types import Json
 
 __all__ = ["EventStream"]
 
@@ -46,15 +43,15 @@ class EventStream:
         changes = self._engine.world.changes
         await _send(send, "retry: 500\n\n")
         while True:
-            found = changes.after(seq)
+            found = changes.texts_after(seq)
             if found is None:
-                await _send(send, self._event("reset", changes.last, {}))
+                await _send(send, self._event("reset", changes.last, "{}"))
             elif found:
-                await _send(send, "".join(self._event("change", item["seq"], item) for item in found))
+                await _send(send, "".join(self._event("change", at, text) for at, text in enumerate(found, seq + 1)))
             else:
                 await self._idle(send)
                 continue
-            seq = changes.last if found is None else found[-1]["seq"]
+            seq = changes.last if found is None else seq + len(found)
 
     async def _idle(self, send: Send) -> None:
         with trio.move_on_after(HEARTBEAT) as scope:
@@ -62,8 +59,8 @@ class EventStream:
         if scope.cancelled_caught:
             await _send(send, ": still here\n\n")
 
-    def _event(self, name: str, seq: int, data: Json) -> str:
-        return f"id: {self._engine.instance}.{seq}\nevent: {name}\ndata: {json.dumps(data)}\n\n"
+    def _event(self, name: str, seq: int, data: str) -> str:
+        return f"id: {self._engine.instance}.{seq}\nevent: {name}\ndata: {data}\n\n"
 
 
 async def _send(send: Send, text: str) -> None:

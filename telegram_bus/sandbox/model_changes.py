@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from typing import Any
 
@@ -14,19 +15,27 @@ KEPT = 20_000
 
 
 class Changes:
-    """The newest changes; each is a dict with `seq` (1, 2, …) and `kind`."""
+    """The newest changes; each is an object with `seq` (1, 2, …) and `kind`.
+
+    They are kept as JSON text: a fifth of the memory, encoded once for all who follow, and never altered afterwards.
+    """
 
     def __init__(self) -> None:
-        self._kept: deque[Json] = deque(maxlen=KEPT)
+        self._kept: deque[str] = deque(maxlen=KEPT)
         self.last = 0
 
     def add(self, kind: str, **fields: Any) -> None:
         """Note a change."""
         self.last += 1
-        self._kept.append({"seq": self.last, "kind": kind, **fields})
+        self._kept.append(json.dumps({"seq": self.last, "kind": kind, **fields}, separators=(",", ":")))
 
     def after(self, seq: int) -> list[Json] | None:
         """What came after `seq`; None when some of that is no longer kept, or `seq` was never given out."""
+        texts = self.texts_after(seq)
+        return None if texts is None else [json.loads(text) for text in texts]
+
+    def texts_after(self, seq: int) -> list[str] | None:
+        """`after` as JSON texts."""
         if seq > self.last or seq < self.last - len(self._kept):
             return None
         missing = self.last - seq
