@@ -11,7 +11,7 @@ from attrs import define, field
 
 from telegram_bus.core import threads
 from telegram_bus.core.envelopes import Registration, Target
-from telegram_bus.core.errors import ApiError, RequestRefused
+from telegram_bus.core.errors import ApiError, NotSent, RequestRefused
 from telegram_bus.core.registry import Provisioned, key_of
 from telegram_bus.store import Binding, Store
 
@@ -39,7 +39,7 @@ _REMEDIES: Final = (
 
 @define(kw_only=True, eq=False)
 class Threads:
-    """The bindings of one bot's chat; every change is in the store before anybody sees it."""
+    """The bindings of one bot's chat; every change is in the store before its follower hears of it."""
 
     store: Store
     chat_id: int
@@ -105,10 +105,12 @@ class Threads:
         try:
             wanted = {"chat_id": self.chat_id, "name": name, "icon_color": threads.icon_colour(len(self._by_key))}
             topic = await self.call("createForumTopic", wanted, self.chat_id)
-        except ApiError as error:
+        except (ApiError, NotSent, RequestRefused) as error:  # surely not made; anything else leaves a trace
             await self.store.unbind(key)
             del self._by_key[key]
-            raise RequestRefused(_explain(error, name)) from error
+            if isinstance(error, ApiError):
+                raise RequestRefused(_explain(error, name)) from error
+            raise
         thread_id = topic.get("message_thread_id") if isinstance(topic, dict) else None
         if not isinstance(thread_id, int):
             raise RequestRefused(f"Telegram's answer to createForumTopic names no thread: {str(topic)[:100]}")
@@ -117,14 +119,17 @@ class Threads:
 
     async def _bind(self, key: str, thread_id: int, name: str) -> Binding:
         now = self.now_ms()
-        await self.store.bind_thread(key, self.chat_id, thread_id, name, now)
         binding = Binding(key=key, chat_id=self.chat_id, thread_id=thread_id, name=name, since_ms=now)
-        self._remember(binding)
+        self._remember(binding)  # first, so that nobody else takes the thread or the name meanwhile
+        await self.store.bind_thread(key, self.chat_id, thread_id, name, now)
         return binding
 
     def _remember(self, binding: Binding) -> None:
         self._by_key[binding.key] = binding
         if binding.thread_id is not None and binding.chat_id == self.chat_id:
+            earlier = self._by_thread.get(binding.thread_id)
+            if earlier is not None and earlier != binding.key:  # as in the store: a thread has one owner
+                del self._by_key[earlier]
             self._by_thread[binding.thread_id] = binding.key
 
     def _names(self, key: str) -> set[str]:

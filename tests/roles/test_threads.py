@@ -1,0 +1,255 @@
+"""Which follower has which thread: found again without asking Telegram, made once, and nobody's twice."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+import trio
+from attrs import define, field
+from trio.testing import wait_all_tasks_blocked
+
+from telegram_bus.core.envelopes import Target
+from telegram_bus.core.errors import ApiError, CommitUnknown, NotSent, RequestRefused
+from telegram_bus.core.registry import Provisioned
+from telegram_bus.core.threads import PALETTE
+from telegram_bus.roles.threads import Threads
+from telegram_bus.store import Binding
+from tests.fakes import CHAT, FakeTelegram, InlineCommits, memory_store, registration
+
+
+@define(eq=False)
+class Rig:
+    """The threads of a chat over a store in memory."""
+
+    telegram: FakeTelegram = field(factory=FakeTelegram)
+    chat_id: int = CHAT
+    earlier: InlineCommits | None = None
+    commits: InlineCommits = field(init=False)
+    threads: Threads = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        store, self.commits = memory_store(None if self.earlier is None else self.earlier.db)
+        self.threads = Threads(store=store, chat_id=self.chat_id, call=self.telegram.call, now_ms=lambda: 9)
+
+    async def provide(self, key: str, name: str | None = None, thread: int | None = None) -> Provisioned:
+        return await self.threads.provide(registration(key, thread_name=name, thread=thread))
+
+    async def stored(self) -> list[Binding]:
+        return await self.threads.store.bindings()
+
+    async def successor(self, chat_id: int | None = None) -> Rig:
+        """The threads of the next leader, with the same store."""
+        rig = Rig(self.telegram, chat_id or self.chat_id, self.commits)
+        await rig.threads.load()
+        return rig
+
+    @property
+    def made(self) -> list[str]:
+        """The names of the topics that were created."""
+        return [params["name"] for params in self.telegram.made("createForumTopic")]
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+async def test_a_new_follower_gets_a_thread_with_the_name_it_wants(rig: Rig) -> None:
+    """Which is its own from then on."""
+    given = await rig.provide("a", "Nora")
+    assert given == Provisioned(target=Target(chat_id=CHAT, thread_id=101), thread_name="Nora")
+    assert rig.made == ["Nora"]
+    assert rig.threads.of_thread(CHAT, 101) == "a"
+    assert rig.threads.of_thread(CHAT + 1, 101) is None
+    assert rig.threads.of_key("a") == Binding(key="a", chat_id=CHAT, thread_id=101, name="Nora", since_ms=9)
+    assert await rig.stored() == list(rig.threads.all())
+
+
+async def test_a_known_follower_gets_its_thread_back_without_a_call(rig: Rig) -> None:
+    """From this leader and from the next, whatever it is called by then."""
+    first = await rig.provide("a", "Nora")
+    assert await rig.provide("a", "Nora 2") == first
+    successor = await rig.successor()
+    assert await successor.provide("a") == first
+    assert successor.threads.of_thread(CHAT, 101) == "a"
+    assert len(rig.telegram.calls) == 1
+
+
+async def test_a_thread_that_nobody_has_is_taken_over(rig: Rig) -> None:
+    """The follower had it from a leader whose store is gone."""
+    given = await rig.provide("a", "Nora", thread=55)
+    assert given == Provisioned(target=Target(chat_id=CHAT, thread_id=55), thread_name="Nora")
+    assert rig.telegram.calls == []
+    assert [binding.thread_id for binding in await rig.stored()] == [55]
+
+
+async def test_anothers_thread_is_not_taken_over(rig: Rig) -> None:
+    """Who names it gets one of its own."""
+    await rig.provide("a", "Nora")
+    given = await rig.provide("b", "Otto", thread=101)
+    assert given.target.thread_id == 102
+    assert rig.threads.of_thread(CHAT, 101) == "a"
+
+
+async def test_two_that_name_the_same_thread_at_once_do_not_both_get_it(rig: Rig) -> None:
+    """Nor the same name."""
+    given: list[Provisioned] = []
+
+    async def provide(key: str) -> None:
+        given.append(await rig.provide(key, "Nora", thread=55))
+
+    rig.commits.hold()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(provide, "a")
+        await wait_all_tasks_blocked()
+        nursery.start_soon(provide, "b")
+        await wait_all_tasks_blocked()
+        await rig.commits.release()
+    assert sorted(one.target.thread_id or 0 for one in given) == [55, 101]
+    assert sorted(one.thread_name or "" for one in given) == ["Nora", "Nora 2"]
+    assert {b.key: b.thread_id for b in await rig.stored()} == {b.key: b.thread_id for b in rig.threads.all()}
+
+
+@pytest.mark.parametrize(
+    "target", [Target(chat_id=CHAT), Target(chat_id=5, thread_id=55), Target(chat_id=CHAT, thread_id=1.5)]
+)
+async def test_what_is_no_thread_of_this_chat_is_not_taken_over(rig: Rig, target: Target) -> None:
+    """Another chat's, or none."""
+    given = await rig.threads.provide(attrs.evolve(registration("a", thread_name="Nora"), target=target))
+    assert given.target.thread_id == 101
+
+
+async def test_a_name_that_is_taken_is_numbered(rig: Rig) -> None:
+    """Whatever its case, and whoever comes first."""
+    names = [(await rig.provide(key, name)).thread_name for key, name in (("a", "Nora"), ("b", "nora"), ("c", "Nora"))]
+    assert names == ["Nora", "nora 2", "Nora 3"]
+
+
+async def test_who_brings_no_name_gets_one_of_the_palette(rig: Rig) -> None:
+    """The same key the same one, as long as it is free."""
+    names = {key: (await rig.provide(key)).thread_name for key in ("a", "b", "c")}
+    assert len(set(names.values())) == 3
+    assert set(names.values()) <= set(PALETTE)
+    assert (await Rig().provide("a")).thread_name == names["a"]
+
+
+async def test_the_intention_is_stored_before_telegram_is_asked(rig: Rig) -> None:
+    """Another one with that name gets another one meanwhile, and a crash leaves a trace."""
+    rig.telegram.gate = trio.Event()
+    given: list[Provisioned] = []
+
+    async def provide(key: str) -> None:
+        given.append(await rig.provide(key, "Nora"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(provide, "a")
+        await wait_all_tasks_blocked()
+        assert await rig.stored() == [Binding(key="a", chat_id=CHAT, thread_id=None, name="Nora", since_ms=9)]
+        assert rig.made == ["Nora"]
+        nursery.start_soon(provide, "b")
+        await wait_all_tasks_blocked()
+        assert rig.made == ["Nora", "Nora 2"]
+        rig.telegram.gate.set()
+    assert {one.thread_name for one in given} == {"Nora", "Nora 2"}
+
+
+async def test_a_thread_is_made_although_its_follower_left_meanwhile(rig: Rig) -> None:
+    """It finds it when it comes back."""
+    rig.telegram.gate = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.provide, "a", "Nora")
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel("it gave up")
+        rig.telegram.gate.set()
+    assert (await rig.provide("a")).target.thread_id == 101
+    assert rig.made == ["Nora"]
+
+
+async def test_what_was_begun_before_a_crash_is_made(rig: Rig) -> None:
+    """Under its own name, which is not taken by itself."""
+    await rig.threads.store.intend_thread("a", CHAT, "Nora", 1)
+    successor = await rig.successor()
+    assert (await successor.provide("a", "Nora")).thread_name == "Nora"
+    assert successor.threads.of_thread(CHAT, 101) == "a"
+
+
+REMEDIES = [
+    ("Bad Request: the chat is not a forum", "Topics in its settings"),
+    ("Bad Request: not enough rights to create a topic", "right to manage topics"),
+    ("Bad Request: chat not found", "press Start"),
+    ("Forbidden: bot was blocked by the user", "unblock the bot"),
+    ("Bad Request: BOT_FORUM_CREATE_FORBIDDEN", "Threaded Mode"),
+    ("Unauthorized", "@BotFather"),
+    ("bad request: THE CHAT IS NOT A FORUM", "Topics in its settings"),
+]
+
+
+@pytest.mark.parametrize(("description", "remedy"), REMEDIES)
+async def test_a_refusal_says_what_to_do(rig: Rig, description: str, remedy: str) -> None:
+    """In Telegram's words and ours."""
+    rig.telegram.results["createForumTopic"] = ApiError("createForumTopic", 400, description)
+    with pytest.raises(RequestRefused) as caught:
+        await rig.provide("a", "Nora")
+    assert description in str(caught.value)
+    assert remedy in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ApiError("createForumTopic", 400, "Bad Request: something new"),
+        NotSent("no network"),
+        RequestRefused("createForumTopic would have to wait 60 s"),
+    ],
+)
+async def test_a_thread_that_was_surely_not_made_leaves_nothing(rig: Rig, fault: Exception) -> None:
+    """Name and key are free again, and the next try may succeed."""
+    rig.telegram.results["createForumTopic"] = fault
+    with pytest.raises((RequestRefused, NotSent)) as caught:
+        await rig.provide("a", "Nora")
+    assert str(getattr(fault, "description", fault)) in str(caught.value)
+    assert await rig.stored() == []
+    assert rig.threads.all() == ()
+    rig.telegram.results.clear()
+    assert (await rig.provide("b", "Nora")).thread_name == "Nora"
+
+
+async def test_a_thread_of_which_nobody_knows_leaves_its_intention(rig: Rig) -> None:
+    """There may be a topic of that name now."""
+    rig.telegram.results["createForumTopic"] = CommitUnknown("no answer")
+    with pytest.raises(CommitUnknown):
+        await rig.provide("a", "Nora")
+    assert [(b.key, b.thread_id) for b in await rig.stored()] == [("a", None)]
+    rig.telegram.results.clear()
+    assert (await rig.provide("a", "Nora")).thread_name == "Nora"
+
+
+@pytest.mark.parametrize("answer", ["x", {}, {"message_thread_id": "7"}])
+async def test_an_answer_that_names_no_thread_is_refused(rig: Rig, answer: object) -> None:
+    """A server that is not Telegram's."""
+    rig.telegram.results["createForumTopic"] = answer
+    with pytest.raises(RequestRefused, match="names no thread"):
+        await rig.provide("a", "Nora")
+
+
+async def test_in_another_chat_a_follower_gets_another_thread(rig: Rig) -> None:
+    """The bot was moved; threads and names of the old chat bind nobody."""
+    await rig.provide("a", "Nora")
+    moved = await rig.successor(chat_id=77)
+    assert moved.threads.of_thread(CHAT, 101) is None
+    assert moved.threads.of_thread(77, 101) is None
+    given = await moved.provide("b", "Nora")
+    assert (given.target, given.thread_name) == (Target(chat_id=77, thread_id=102), "Nora")
+    assert (await moved.provide("a", "Nora")).thread_name == "Nora 2"
+    assert moved.threads.of_key("a") == Binding(key="a", chat_id=77, thread_id=103, name="Nora 2", since_ms=9)
+
+
+async def test_a_thread_that_telegram_gives_again_has_one_owner(rig: Rig) -> None:
+    """A server that began anew; memory says what the store says."""
+    await rig.provide("a", "Nora")
+    rig.telegram.results["createForumTopic"] = {"message_thread_id": 101}
+    await rig.provide("b", "Otto")
+    assert rig.threads.of_thread(CHAT, 101) == "b"
+    assert await rig.stored() == list(rig.threads.all())
+    rig.telegram.results.clear()
+    assert (await rig.provide("a", "Nora")).target.thread_id == 102
