@@ -9,6 +9,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -41,6 +42,7 @@ from telegram_bus.core.errors import (
 from telegram_bus.core.extensions import Extension
 from telegram_bus.roles.seat import HeldSeat
 from telegram_bus.roles.starter import LeaderStopped, ensure_leader
+from telegram_bus.roles.vigil import SILENCE, watch_silent_leader
 from telegram_bus.roles.watched import Watched
 from telegram_bus.store.inbox import Inbox, Received
 from telegram_bus.wire.client import BusClient, open_client, request_once
@@ -55,7 +57,6 @@ Phase = Literal["connecting", "serving", "no leader", "stopped", "refused", "lef
 
 HEARTBEAT: Final = 1.0  # protocol section 10
 REGISTRATION_LIMIT: Final = 30.0  # protocol section 1: how long a follower waits for its registration
-SILENCE: Final = 8.0  # a leader that answers no heartbeat for so long is looked into (its lease is as long)
 FAREWELL: Final = 1.0  # for the last request of a follower that leaves
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
@@ -344,19 +345,35 @@ class Member:
     async def _beat(self, session: Session, scope: trio.CancelScope) -> None:
         """Say once a second that this follower lives, one beat in flight, until the connection ends."""
         while True:
-            with trio.move_on_after(SILENCE) as waiting:
-                try:
-                    ack = await session.client.request(Heartbeat(**session.fields(self.next_id())))
-                except (NotSent, AnswerLost):
-                    return  # the end of the connection, which `_join_leader` notices too
-                if not ack.ok:
-                    raise _RegisterAgain
-                self._note_slots(ack.result)
-            if waiting.cancelled_caught:
+            ack = await self._one_beat(session)
+            if ack is None and not session.client.connected:
+                return  # `_join_leader` notices it too
+            if ack is None:
                 log.warning("the leader has not answered for %.0f s; looking for it again", SILENCE)
                 scope.cancel("the leader is silent")
                 return
+            if not ack.ok:
+                raise _RegisterAgain
+            self._note_slots(ack.result)
+            if self.state.value.phase != "serving":
+                self.state.set(MemberState(phase="serving"))
             await trio.sleep(HEARTBEAT)
+
+    async def _one_beat(self, session: Session) -> Ack | None:
+        """The answer to a heartbeat, None where there is none; meanwhile the leader's lease is watched."""
+
+        def tell(reason: str) -> None:
+            if self.state.value.phase == "serving":
+                self.state.set(MemberState(phase="no leader", reason=reason))
+
+        watch = partial(watch_silent_leader, self.profile, may_start=self.start_leader, report=tell)
+        ack: Ack | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            with trio.move_on_after(SILENCE), suppress(NotSent, AnswerLost):
+                ack = await session.client.request(Heartbeat(**session.fields(self.next_id())))
+            nursery.cancel_scope.cancel("it was answered, or never will be")
+        return ack
 
     def _note_slots(self, result: object) -> None:
         slots = result.get("eligibleElectionSlots") if isinstance(result, dict) else None
