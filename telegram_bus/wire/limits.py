@@ -40,8 +40,8 @@ class Limits:
     turn: int = 16
     """Requests of one peer that are handled before the others have their turn."""
 
-    turns_missed: int = 8
-    """How many turns the others get for one of a peer that sent more than `in_flight` requests at once."""
+    eager_pause: float = 0.001
+    """How long a peer that sent more than `in_flight` requests at once waits after each of its turns."""
 
     in_flight: int = 64
     """Requests of one connection that are being worked on; it is not read from while there are so many."""

@@ -137,12 +137,14 @@ class Session:
     async def _handle(self, lines: list[bytes], nursery: trio.Nursery) -> None:
         limits = self._limits
         turn = 0
-        pauses = 1 if len(lines) <= limits.in_flight else limits.turns_missed
+        eager = len(lines) > limits.in_flight
         for line in lines:
             if turn == limits.turn:
                 turn = 0
                 self._flush(nursery)
-                for _ in range(pauses):
+                if eager:  # a real pause: the others' processes need time of the machine too
+                    await trio.sleep(limits.eager_pause)
+                else:
                     await trio.lowlevel.checkpoint()
             turn += 1
             self._answer(line, nursery)
