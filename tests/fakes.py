@@ -119,13 +119,15 @@ def memory_inbox() -> tuple[Inbox, InlineCommits]:
     return Inbox(None, commits, lambda: 1.0), commits
 
 
-def message(update_id: int, *, thread: int | None = 11, text: str = "hello", **fields: Any) -> dict[str, Any]:
+def message(
+    update_id: int, *, thread: int | None = 11, text: str = "hello", sender: Any = None, **fields: Any
+) -> dict[str, Any]:
     """A raw update: the owner writes into a thread of the forum."""
     body: dict[str, Any] = {
         "message_id": 1000 + update_id,
         "date": 1,
         "chat": {"id": CHAT, "type": "supergroup", "is_forum": True},
-        "from": {"id": OWNER, "is_bot": False, "first_name": "O"},
+        "from": sender or {"id": OWNER, "is_bot": False, "first_name": "O"},
         "text": text,
     }
     if thread is not None:

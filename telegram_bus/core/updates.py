@@ -14,7 +14,7 @@ from telegram_bus.core.envelopes import (
     ForwardMessage,
     ForwardReaction,
 )
-from telegram_bus.core.identity import delivery_id
+from telegram_bus.core.identity import MAX_SAFE_INTEGER, delivery_id
 
 __all__ = ["ALLOWED_UPDATES", "SOURCE_MARKER", "UpdateInfo", "UpdateKind", "carried", "describe", "forward"]
 
@@ -65,7 +65,8 @@ class UpdateInfo:
 
 
 def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """An id; those of Telegram have 52 significant bits at most, and neither a delivery nor a store takes any other."""
+    return value if type(value) is int and abs(value) <= MAX_SAFE_INTEGER else None
 
 
 def _mapping(value: object) -> dict[str, Any]:

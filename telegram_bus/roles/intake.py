@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import orjson
 import trio
 from attrs import define, field
 
 from telegram_bus.core import lobby
-from telegram_bus.core.errors import BusError, LeadershipLost
+from telegram_bus.core.codec import dumps, loads
+from telegram_bus.core.errors import BusError, InvalidEnvelope, StateError
 from telegram_bus.core.routing import Deliver, Drop, Lobby, LobbyTopic, Rules, route
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.roles.term import Term
@@ -45,12 +45,12 @@ class Intake:
         rows, rules = [], self.rules()
         for raw in batch:
             try:
-                info = describe(raw)
-            except ValueError as error:
+                info, body = describe(raw), dumps(raw)
+            except (ValueError, InvalidEnvelope) as error:
                 log.warning("passed over: %s", error)
                 continue
             await self._look_up_owner(info)
-            if (row := self._row(raw, info, rules)) is not None:
+            if (row := self._row(body, info, rules)) is not None:
                 rows.append(row)
         stored = await self.term.store.admit_batch(rows, next_offset, self.term.now_ms())
         self.term.deliveries.put(update for update in stored if update.owner_key is not None)
@@ -65,12 +65,9 @@ class Intake:
         task_status.started()
         async for update in self._channel[1]:
             try:
-                await self._answer(update)
-            except LeadershipLost:
-                raise
-            except BusError as error:
-                log.warning("update %d got no answer: %s", update.update_id, error)
-                await self.term.store.settle(update.seq, "answered", self.term.now_ms())
+                await self._see_to(update)
+            except StateError as error:  # the next leader finds it; this one goes on with what it can do
+                log.error("update %d may be answered once more: %s", update.update_id, error)  # noqa: TRY400
 
     async def _look_up_owner(self, info: UpdateInfo) -> None:
         """Bring the owner of the message that the update is about into memory, where `route` looks."""
@@ -78,7 +75,7 @@ class Intake:
         if info.chat_id is not None and message is not None:
             await self.term.store.owner_of(info.chat_id, message)
 
-    def _row(self, raw: dict[str, Any], info: UpdateInfo, rules: Rules) -> NewUpdate | None:
+    def _row(self, body: bytes, info: UpdateInfo, rules: Rules) -> NewUpdate | None:
         match route(info, rules, _Known(self.term)):
             case Drop(reason=reason):
                 log.debug("update %d dropped: %s", info.update_id, reason)
@@ -91,22 +88,26 @@ class Intake:
         return NewUpdate(
             update_id=info.update_id,
             kind=info.kind,
-            body=orjson.dumps(raw),
+            body=body,
             owner_key=owner,
             chat_id=info.chat_id,
             thread_id=info.thread_id,
         )
 
-    async def _answer(self, update: StoredUpdate) -> None:
-        info = describe(orjson.loads(update.body))
+    async def _see_to(self, update: StoredUpdate) -> None:
+        info = describe(loads(update.body))
         await self._look_up_owner(info)
         match route(info, self.rules(), _Known(self.term)):
             case Deliver(key=key):  # it has got an owner since
                 await self.term.store.assign(update.seq, key)
+                self.term.note_given(info, key)
                 self.term.deliveries.take_over(update, key)
                 return
             case Lobby(topic=topic):
-                await self._say(topic, info)
+                try:
+                    await self._say(topic, info)
+                except BusError as error:
+                    log.warning("update %d got no answer: %s", update.update_id, error)
             case Drop(reason=reason):
                 log.debug("update %d dropped: %s", update.update_id, reason)
         await self.term.store.settle(update.seq, "answered", self.term.now_ms())

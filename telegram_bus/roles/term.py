@@ -8,12 +8,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-import orjson
 import trio
 from attrs import define, evolve, field, frozen
 
 from telegram_bus._version import __version__
 from telegram_bus.botapi.polling import PollState
+from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
 from telegram_bus.core.errors import NotSent, RequestRefused
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
@@ -129,7 +129,7 @@ class Term:
         await self.store.recall_owners()
         for update in await self.store.recent(RECENT):
             if update.owner_key is not None:
-                self._given.note(describe(orjson.loads(update.body)), update.owner_key)
+                self._given.note(describe(loads(update.body)), update.owner_key)
 
     # -- LeaderPorts
 
@@ -182,12 +182,13 @@ class Term:
         Raises RequestRefused where the thread is nobody's.
         """
         chat_id, thread_id = message.target.chat_id, message.target.thread_id
-        assert isinstance(chat_id, int)
-        assert isinstance(thread_id, int)
+        if not isinstance(chat_id, int) or not isinstance(thread_id, int):
+            raise RequestRefused("the ids of a thread are whole numbers")
         key = self.threads.of_thread(chat_id, thread_id)
         if key is None:
             raise RequestRefused(f"thread {thread_id} of chat {chat_id} belongs to no agent")
-        if self.store.owner_nowait(chat_id, message.message_id) != member.key:
+        sent = message.message_id < AGENT_MESSAGES and await self.store.owner_of(chat_id, message.message_id)
+        if sent != member.key:
             raise RequestRefused(f"message {message.message_id} is not one that {member.key} sent")
         update_id = AGENT_MESSAGES + message.message_id
         name = member.registration.thread_name or member.key
@@ -205,7 +206,7 @@ class Term:
         update = NewUpdate(
             update_id=update_id,
             kind="message",
-            body=orjson.dumps(whole),
+            body=dumps(whole),
             owner_key=key,
             chat_id=chat_id,
             thread_id=thread_id,
