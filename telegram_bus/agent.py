@@ -41,6 +41,10 @@ Buttons = Sequence[Sequence[tuple[str, str]]]
 CROSS_TARGET: Final = "__piTelegramCrossTargetDelivery"
 """Marks a message for another agent's thread of the same chat (protocol section 9)."""
 
+CALLS_AT_ONCE: Final = 32
+"""Calls of one follower on their way to the leader; it works on 64 requests a connection (wire/limits.py), and while
+Telegram is slow a follower with more than that would not get its heartbeats through."""
+
 WATCH_WAIT_MS: Final = 20_000  # how long the leader keeps a question for changes; below its own bound of 25 s
 
 
@@ -133,6 +137,7 @@ class Bus:
     """
 
     _member: Member
+    _calls: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(CALLS_AT_ONCE), repr=False)
 
     @property
     def key(self) -> str:
@@ -234,8 +239,12 @@ class Bus:
         """Make any Bot API call that the bus allows a follower, and return its result.
 
         The chat and thread of this follower are filled in where they are missing; parameters that are None are left
-        out.
+        out. Many may be made at once; 32 of them are on their way, the others wait their turn.
         """
+        async with self._calls:
+            return await self._call(method, params)
+
+    async def _call(self, method: str, params: dict[str, Any]) -> Any:
         await self.wait_serving()
         body = {name: value for name, value in params.items() if value is not None}
         target = self.target
