@@ -17,7 +17,16 @@ from benchmarks import deliveries, flood, follower, latency, members, registrati
 from benchmarks._echo import measure_echo
 from benchmarks._tools import BENCHMARKS, Measured, Run
 
-MODULES = (roundtrip, flood, routing, deliveries, latency, registration, members, follower)  # importing one registers its benchmarks
+MODULES = (
+    roundtrip,
+    flood,
+    routing,
+    deliveries,
+    latency,
+    registration,
+    members,
+    follower,
+)  # importing one registers its benchmarks
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -101,9 +101,7 @@ def _commits(run: Run) -> Iterator[Measured]:
 
 async def _commit(path: Path, count: int) -> tuple[list[float], float]:
     def update(number: int) -> NewUpdate:
-        return NewUpdate(
-            update_id=number, kind="message", body=b"x" * 600, owner_key="f0", chat_id=1, thread_id=1
-        )
+        return NewUpdate(update_id=number, kind="message", body=b"x" * 600, owner_key="f0", chat_id=1, thread_id=1)
 
     async with open_store(path, holder="benchmark") as store:
         times = []
