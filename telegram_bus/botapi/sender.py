@@ -142,11 +142,14 @@ class Sender:
         Raises ApiError; RequestRefused (code None) for a wait of more than 20 s, with the time in its message, and
         NotSent: surely not carried out; CommitUnknown: perhaps carried out, must not be repeated; AnswerLost.
         """
-        self.check(method, chat_id)
         request = _Request(method, params, chat_id, after)
         self._outstanding += 1
         try:
+            self.check(method, chat_id)
             await self._lane(chat_id).push.send(request)
+        except BusError as refusal:
+            await self._end(request, Failed(refusal))
+            raise
         except BaseException:
             await self._end(request, Failed(NotSent(f"{method} was not sent: its requester gave up")))
             raise

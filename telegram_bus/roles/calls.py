@@ -24,8 +24,9 @@ log = logging.getLogger(__name__)
 
 @define(eq=False)
 class _Running:
-    """A call under way; who asks for it again waits for the same end."""
+    """A call under way; who asks for it again waits for the same end, whoever of them is cut off meanwhile."""
 
+    with_sender: bool = False  # which then tells when it has ended
     done: trio.Event = field(factory=trio.Event)
 
 
@@ -63,14 +64,18 @@ class Calls:
         try:
             return await self._claimed(place, call)
         finally:
-            del self._running[place]
-            running.done.set()
+            if not running.with_sender:
+                self._ended(place)
+
+    def _ended(self, place: tuple[str, str]) -> None:
+        self._running.pop(place).done.set()
 
     async def _claimed(self, place: tuple[str, str], call: Allowed) -> Any:
         method = call.api_method
         self.sender.check(method, _chat(call.body))
         digest = sha256(dumps([method, call.body])).hexdigest()
-        claim = await self.store.claim_call(*place, digest, self.now_ms())
+        with trio.CancelScope(shield=True):  # a claim that is made has to be known: what was not sent is withdrawn
+            claim = await self.store.claim_call(*place, digest, self.now_ms())
         match claim:
             case New():
                 return await self._send(place, call)
@@ -103,7 +108,14 @@ class Calls:
                 case Failed():
                     await self.store.withdraw_call(*place)
 
-        return await self.sender.call(call.api_method, call.body, _chat(call.body), after=settle)
+        async def end(outcome: Outcome) -> None:
+            try:
+                await settle(outcome)
+            finally:
+                self._ended(place)
+
+        self._running[place].with_sender = True
+        return await self.sender.call(call.api_method, call.body, _chat(call.body), after=end)
 
 
 def _sent(call: Allowed, result: Any) -> list[tuple[int, int, int | None]]:

@@ -19,7 +19,7 @@ from telegram_bus.botapi.sender import Sender
 from telegram_bus.botapi.transport import BotApi, open_api
 from telegram_bus.core import admission, identity
 from telegram_bus.core.envelopes import Ack, Envelope
-from telegram_bus.core.errors import BusError, single_fault
+from telegram_bus.core.errors import BusError, StateError, single_fault
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.core.routing import Rules
@@ -242,7 +242,10 @@ class _Leader:
 
     async def _purge(self) -> None:
         while True:
-            await self.store.purge(now_ms())
+            try:
+                await self.store.purge(now_ms())
+            except StateError as error:  # a full disk, say: the next time does
+                log.warning("what is out of date was not deleted: %s", error)
             await trio.sleep(PURGE_EVERY)
 
     async def _learn_bot(self) -> None:
