@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from telegram_bus.sandbox.refusal import bad_request
 
-__all__ = ["Args"]
+__all__ = ["Args", "Upload"]
 
 # No number of Telegram is longer; longer ones cost time, and from 4,300 digits on Python refuses them.
 _LEADING_NUMBER = re.compile(r"\s*([+-]?\d{1,20})")
@@ -17,8 +20,16 @@ _LEADING_NUMBER = re.compile(r"\s*([+-]?\d{1,20})")
 _TEXTS = frozenset({"text", "caption", "name", "title", "description", "url", "callback_query_id", "secret_token"})
 
 
+@attrs.frozen
+class Upload:
+    """A file that came with a call: what `attach://<name of its part>` means, or the argument itself."""
+
+    file_name: str
+    content: bytes
+
+
 class Args:
-    """Arguments by name. A value is what the client sent: text, or a JSON value of a JSON body."""
+    """Arguments by name. A value is what the client sent: text, a file, or a JSON value of a JSON body."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = {name: value for name, value in values.items() if value is not None}
@@ -26,7 +37,14 @@ class Args:
     def text(self, name: str) -> str:
         """The argument as text; empty when it is absent."""
         value = self._values.get(name, "")
+        if isinstance(value, Upload):
+            return ""
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    def upload(self, name: str) -> Upload | None:
+        """The file that came under that name."""
+        value = self._values.get(name)
+        return value if isinstance(value, Upload) else None
 
     def has(self, name: str) -> bool:
         """Whether the argument was given and is not empty."""
@@ -38,6 +56,14 @@ class Args:
             return default
         found = _LEADING_NUMBER.match(self.text(name))
         return int(found[1]) if found else 0
+
+    def number(self, name: str) -> float | None:
+        """The argument as a finite decimal number; None when it is absent or none."""
+        try:
+            value = float(self.text(name))
+        except ValueError:
+            return None
+        return value if math.isfinite(value) else None
 
     def clamped(self, name: str, default: int, low: int, high: int) -> int:
         """The argument as a number, forced into low..high."""
@@ -51,7 +77,7 @@ class Args:
         """The argument as JSON, None when it is absent; raises `Refusal` with `failure` when it is no JSON."""
         value = self._values.get(name)
         if not isinstance(value, str):
-            return value
+            return None if isinstance(value, Upload) else value
         if not value.strip():
             return None
         try:
@@ -65,6 +91,8 @@ class Args:
 
 
 def _decoded(name: str, value: Any) -> Any:
+    if isinstance(value, Upload):
+        return {"file_name": value.file_name, "size": len(value.content)}
     if not isinstance(value, str) or name in _TEXTS:
         return value
     try:

@@ -13,10 +13,11 @@ from telegram_bus.sandbox.entities_markdown import parse_markdown
 from telegram_bus.sandbox.model_types import Json
 from telegram_bus.sandbox.refusal import bad_request
 
-__all__ = ["found_entities", "read_text", "utf16_length"]
+__all__ = ["found_entities", "read_caption", "read_formatted", "read_text", "utf16_length"]
 
 MAX_RAW = 32_768  # bytes, M1
 MAX_TEXT = 4_096  # Unicode scalars after parsing, M1
+MAX_CAPTION = 1_024  # Unicode scalars after parsing, M2
 MAX_ENTITIES = 100
 
 _KINDS = frozenset(
@@ -34,18 +35,33 @@ _FOUND_BY_ITSELF = (
 
 def read_text(args: Args, name: str = "text", *, may_be_empty: bool = False) -> tuple[str, list[Json]]:
     """Text and entities that a call gives, as the message will have them; raises `Refusal`."""
-    raw = args.text(name)
-    if not raw and not may_be_empty:
+    if not args.text(name) and not may_be_empty:
         raise bad_request("Message text is empty")
-    if len(raw.encode("utf-8", "surrogatepass")) > MAX_RAW:
-        raise bad_request("Text is too long")
-    text, entities = _parsed(raw, args)
-    text, entities = trimmed(text, entities)
+    text, entities = read_formatted(args, name)
     if not text and not may_be_empty:
         raise bad_request("Text must be non-empty")
     if len(text) > MAX_TEXT:
         raise bad_request("Message is too long")
-    return text, found_entities(text, entities)
+    return text, entities
+
+
+def read_caption(args: Args) -> tuple[str, list[Json]]:
+    """The caption of a file that a call gives, with its entities; raises `Refusal` (M2)."""
+    text, entities = read_formatted(args, "caption", "caption_entities")
+    if len(text) > MAX_CAPTION:
+        raise bad_request("Message caption is too long")
+    return text, entities
+
+
+def read_formatted(
+    args: Args, name: str, entities: str = "entities", mode: str = "parse_mode"
+) -> tuple[str, list[Json]]:
+    """The text of an argument, of any length, and its entities, by the arguments called so; raises `Refusal`."""
+    raw = args.text(name)
+    if len(raw.encode("utf-8", "surrogatepass")) > MAX_RAW:
+        raise bad_request("Text is too long")
+    text, given = trimmed(*_parsed(raw, args, entities, mode))
+    return text, found_entities(text, given)
 
 
 def found_entities(text: str, given: Iterable[Json] = ()) -> list[Json]:
@@ -82,16 +98,15 @@ def utf16_length(text: str) -> int:
     return len(text) + sum(1 for letter in text if ord(letter) > 0xFFFF)
 
 
-def _parsed(raw: str, args: Args) -> tuple[str, list[Json]]:
-    mode = args.text("parse_mode").lower()
+def _parsed(raw: str, args: Args, entities: str, mode: str) -> tuple[str, list[Json]]:
     try:
-        match mode:
+        match args.text(mode).lower():
             case "html":
                 return parse_html(raw)
             case "markdownv2":
                 return parse_markdown(raw)
             case "" | "none":
-                return raw, _given(args.parsed("entities", "can't parse entities: invalid JSON"))
+                return raw, _given(args.parsed(entities, "can't parse entities: invalid JSON"))
             case "markdown":
                 return parse_legacy(raw)
             case _:

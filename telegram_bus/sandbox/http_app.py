@@ -15,6 +15,7 @@ from telegram_bus.sandbox.engine import Engine
 from telegram_bus.sandbox.http_bot import BotApi
 from telegram_bus.sandbox.http_control import control_routes
 from telegram_bus.sandbox.http_events import EventStream
+from telegram_bus.sandbox.http_files import download, shown_file
 from telegram_bus.sandbox.http_guard import SECURITY_HEADERS, objection
 
 __all__ = ["make_app"]
@@ -32,10 +33,14 @@ def make_app(engine: Engine, port: int) -> ASGIApp:
             await pages(scope, receive, send)
         elif scope["path"].startswith("/bot"):
             await bot_api(scope, receive, send)
+        elif scope["path"].startswith("/file/bot"):
+            await download(engine.world, scope)(scope, receive, send)
         elif (reason := objection(scope["method"], scope["headers"], port)) is not None:
             await JSONResponse({"error": reason}, status_code=403)(scope, receive, send)
         elif scope["path"] == "/sandbox/events":
             await events(scope, receive, send)
+        elif scope["path"].startswith("/sandbox/file/"):
+            await shown_file(engine.world, scope)(scope, receive, _secured(send))
         elif scope["path"] == "/" or scope["path"].startswith(("/sandbox/", "/page/")):
             await pages(scope, receive, _secured(send))
         else:

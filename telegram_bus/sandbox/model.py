@@ -7,7 +7,9 @@ import string
 from typing import Any
 
 from telegram_bus.sandbox.model_changes import Changes
+from telegram_bus.sandbox.model_files import FileStore
 from telegram_bus.sandbox.model_polls import Polls
+from telegram_bus.sandbox.model_profile import Profile
 from telegram_bus.sandbox.model_queue import UpdateQueue
 from telegram_bus.sandbox.model_types import (
     ADMIN_RIGHTS,
@@ -27,7 +29,12 @@ __all__ = ["ICON_COLORS", "World"]
 KEPT_MESSAGES = 20_000
 ICON_COLORS = (7322096, 16766590, 13338331, 9367192, 16749490, 16478047)  # contract T9
 _TOKEN_LETTERS = string.ascii_letters + string.digits + "_-"
-_TOPIC_SERVICES = frozenset({"forum_topic_created", "forum_topic_edited", "forum_topic_closed", "forum_topic_reopened"})
+# Of what a bot does itself, these service messages come back to it, and nothing else (T14).
+_OWN_SERVICES = frozenset(
+    "forum_topic_created forum_topic_edited forum_topic_closed forum_topic_reopened general_forum_topic_hidden "
+    "general_forum_topic_unhidden pinned_message new_chat_title new_chat_photo delete_chat_photo "
+    "left_chat_member".split()
+)
 
 
 class World:
@@ -47,6 +54,9 @@ class World:
         self.queue = UpdateQueue(rng)
         self.polls = Polls(self.queue)
         self.changes = Changes()
+        self.files = FileStore(rng)
+        self.profile = Profile()
+        self.closing: dict[str, tuple[float, Message]] = {}  # open polls that end by themselves, by their id
         self._settle_in()
 
     # -- finding ---------------------------------------------------------------------------------------
@@ -73,6 +83,7 @@ class World:
             _forget_oldest(chat)
         self.changes.add("message", chat_id=chat.id, message=shown_message(self, message))
         if self._bot_sees(chat, message):
+            sender.known = True
             self.emit("message", self.view(message), now)
         return message
 
@@ -84,6 +95,7 @@ class World:
         """Take messages away; the bot learns nothing of it."""
         for message_id in message_ids:
             del chat.messages[message_id]
+        chat.pinned = [item for item in chat.pinned if item in chat.messages]
         self.changes.add("delete", chat_id=chat.id, message_ids=message_ids)
 
     def emit(self, kind: str, payload: Json, now: float) -> None:
@@ -131,9 +143,10 @@ class World:
     # -- inside ----------------------------------------------------------------------------------------
 
     def _bot_sees(self, chat: Chat, message: Message) -> bool:
+        if chat.bot_status in {"left", "kicked"}:
+            return "left_chat_member" in message.service
         if message.sender is self.bot:
-            # Its own topic service messages come back, nothing else does (T14).
-            return not _TOPIC_SERVICES.isdisjoint(message.service)
+            return not _OWN_SERVICES.isdisjoint(message.service)
         if chat.type == "private" or chat.bot_is_admin or message.service or not self.settings.privacy:
             return True
         return self._is_meant(chat, message)

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ["ADMIN_RIGHTS", "Callback", "Chat", "Json", "Message", "Settings", "Topic", "User"]
+__all__ = ["ADMIN_RIGHTS", "Callback", "Chat", "General", "Json", "Message", "Settings", "Topic", "User"]
 
 Json = dict[str, Any]
 
@@ -15,7 +15,10 @@ ADMIN_RIGHTS = frozenset({"can_manage_topics", "can_delete_messages", "can_pin_m
 
 @attrs.define(kw_only=True)
 class User:
-    """A person or the bot; `started` says whether a person ever wrote to the bot, `blocked` that they blocked it."""
+    """A person or the bot; `started` says whether a person ever wrote to the bot, `blocked` that they blocked it.
+
+    `known` people were seen by the bot somewhere; `deactivated` ones deleted their account.
+    """
 
     id: int
     first_name: str
@@ -24,6 +27,17 @@ class User:
     is_bot: bool = False
     started: bool = True
     blocked: bool = False
+    known: bool = False
+    deactivated: bool = False
+
+
+@attrs.define(kw_only=True)
+class General:
+    """The topic General of a forum, which has no thread id when one writes into it."""
+
+    name: str = "General"
+    closed: bool = False
+    hidden: bool = False
 
 
 @attrs.define(kw_only=True)
@@ -40,7 +54,11 @@ class Topic:
 
 @attrs.define(kw_only=True)
 class Message:
-    """One message; `service` holds what a service message says, and is empty for an ordinary one."""
+    """One message; `service` holds what a service message says, and is empty for an ordinary one.
+
+    `content` is what it shows beside text, as the Bot API names it (photo, document, poll, …); its `text` is then the
+    caption. `extras` are further fields as they are shown (forward_origin, quote, link_preview_options, …).
+    """
 
     message_id: int
     chat_id: int
@@ -54,11 +72,23 @@ class Message:
     edit_date: int = 0
     service: Json = attrs.field(factory=dict)
     reactions: dict[int, str] = attrs.field(factory=dict)
+    content: Json = attrs.field(factory=dict)
+    album: str = ""
+    extras: Json = attrs.field(factory=dict)
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether it may not be forwarded or copied."""
+        return bool(self.extras.get("has_protected_content"))
 
 
 @attrs.define(kw_only=True)
 class Chat:
-    """A chat the bot can know: private, group or supergroup; ids of messages and topics come from one counter."""
+    """A chat the bot can know: private, group or supergroup; ids of messages and topics come from one counter.
+
+    `admins` are people with their rights, `banned` those who may not come back, `restricted` what single people may do
+    and `permissions` what all may do; `migrated_to` is the supergroup that a group became.
+    """
 
     id: int
     type: str
@@ -70,6 +100,16 @@ class Chat:
     next_id: int = 2
     messages: dict[int, Message] = attrs.field(factory=dict)
     topics: dict[int, Topic] = attrs.field(factory=dict)
+    general: General = attrs.field(factory=General)
+    pinned: list[int] = attrs.field(factory=list)
+    admins: dict[int, Json] = attrs.field(factory=dict)
+    banned: set[int] = attrs.field(factory=set)
+    restricted: dict[int, Json] = attrs.field(factory=dict)
+    permissions: Json = attrs.field(factory=dict)
+    description: str = ""
+    photo: Json = attrs.field(factory=dict)
+    links: dict[str, Json] = attrs.field(factory=dict)
+    migrated_to: int = 0
 
     def take_id(self) -> int:
         """The next id of a message."""

@@ -84,17 +84,23 @@ def message_view(world: World, message: Message, *, nested: bool = False) -> Jso
     if message.edit_date:
         view["edit_date"] = message.edit_date
     if message.thread_id:
-        view |= {"message_thread_id": message.thread_id, "is_topic_message": True}
+        view["message_thread_id"] = message.thread_id
+        if chat.type == "private" or chat.is_forum:
+            # In other supergroups it is a thread of replies, which is no topic (T2).
+            view["is_topic_message"] = True
     replied = None if nested else _replied(chat, message)
     if replied is not None:
         view["reply_to_message"] = message_view(world, replied, nested=True)
+    prefix = "caption_" if message.content else ""
     if message.text:
-        view["text"] = message.text
+        view["caption" if message.content else "text"] = message.text
     if message.entities:
-        view["entities"] = message.entities
+        view[f"{prefix}entities"] = message.entities
+    if message.album:
+        view["media_group_id"] = message.album
     if message.reply_markup:
         view["reply_markup"] = message.reply_markup
-    return view | message.service
+    return view | message.content | message.extras | message.service
 
 
 def _replied(chat: Chat, message: Message) -> Message | None:
