@@ -127,5 +127,7 @@ def cpu_seconds(pid: int) -> float:
         return (int(fields[11]) + int(fields[12])) / TICKS
     except FileNotFoundError:
         said = subprocess.run(["ps", "-o", "time=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
-        parts = [float(part) for part in said.strip().split(":")]
-        return sum(part * 60**power for power, part in enumerate(reversed(parts)))
+        seconds = 0.0
+        for part in said.strip().split(":"):
+            seconds = seconds * 60 + float(part)
+        return seconds

@@ -102,7 +102,7 @@ async def _measure(place: Place, settings: Settings, options: argparse.Namespace
         term: Term = await nursery.start(partial(run_leader, place.profile, settings))
         rules = Rules(chat_id=settings.chat, allowed=frozenset(settings.allow), bot_id=settings.bot_id)
         intake = Intake(term=term, rules=lambda: rules, call=term.threads.call)
-        receipts = _Receipts(term.deliveries.forward)  # type: ignore[arg-type]  # the leader's takes any envelope
+        receipts = _Receipts(term.deliveries.forward)
         term.deliveries.forward = receipts
         with ExitStack() as stack:
             for key in keys(options.followers):

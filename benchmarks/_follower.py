@@ -6,7 +6,6 @@ import time
 BEGIN = time.perf_counter()
 
 import json
-import resource
 import sys
 
 
@@ -15,8 +14,11 @@ def say(**facts: object) -> None:
     print(json.dumps(facts), flush=True)
 
 
-def main(name: str, then: str) -> None:
-    """Join as `name`; `then` is `leave`, `take` (updates, in silence), `finish` (them too) or `report` (each)."""
+def main(name: str, then: str, starts: str = "waits") -> None:
+    """Join as `name`; `then` is `take` (updates, in silence), `finish` (them too) or `report` (each).
+
+    With `starts` it starts a leader where there is none.
+    """
     import trio
 
     import telegram_bus
@@ -25,15 +27,11 @@ def main(name: str, then: str) -> None:
     imported = time.perf_counter() - BEGIN
 
     async def follow() -> None:
-        async with telegram_bus.join(name, start_leader=False) as bus:
+        async with telegram_bus.join(name, start_leader=starts == "starts") as bus:
             await bus.wait_serving()
             registered = time.perf_counter() - BEGIN
             unwanted = [module for module in ("telegram", "httpx", "asyncio", "rich") if module in sys.modules]
-            unit = 1 if sys.platform == "darwin" else 1024
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
-            say(imported=imported, registered=registered, memory=memory, unwanted=unwanted)
-            if then == "leave":
-                return
+            say(imported=imported, registered=registered, unwanted=unwanted)
             async for update in bus:
                 if then == "report":
                     say(text=update.text, at=time.monotonic())
@@ -44,4 +42,4 @@ def main(name: str, then: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

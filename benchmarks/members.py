@@ -17,8 +17,8 @@ from telegram_bus.wire.client import open_client
 COUNTS = (
     # followers; targets: MB, % of a core; the reference's
     (0, 75.0, None, "60 MB", ""),
-    (26, None, None, "78–106 MB", ""),
-    (200, None, 3.0, "146–217 MB", "7.4 %"),
+    (26, None, None, "78 to 106 MB", ""),
+    (200, None, 3.0, "146 to 217 MB", "7.4 %"),
     (1_000, 95.0, 8.0, "219 MB", "41 %"),
 )
 WINDOW = 10.0  # seconds
