@@ -228,8 +228,18 @@ class _Leader:
             for member in self.requests.prune():
                 log.warning("%s has not been heard for more than 5 s; its thread stays its own", member.key)
             self.lease.check()
-            if self.endpoint.ensure_published():
-                log.warning("%s had been removed; published it again", self.endpoint.public)
+            try:
+                await self._stay_findable()
+            except StateError as error:  # a full disk: those who are here need nothing of it
+                log.warning("followers that come now may not find this leader: %s", error)
+
+    async def _stay_findable(self) -> None:
+        if self.endpoint.ensure_published():
+            log.warning("%s had been removed; published it again", self.endpoint.public)
+        record = leadership.read_leader(self.lease.profile)
+        if record is None or record.instance != self.lease.instance:
+            await self.lease.publish_record(self.endpoint.public, self.identity)
+            log.warning("%s had been removed or changed; wrote it again", self.lease.profile.leader_json)
 
     async def _follow_members(self) -> None:
         """When members come or go: wake what waits for them, close what led to them."""
