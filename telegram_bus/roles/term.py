@@ -158,8 +158,17 @@ class Term:
         return _Property(key=member.key, store=self.store, given=self._given)
 
     async def call_api(self, member: Member, call: Allowed, request_id: str) -> Any:
-        """Make a call in the member's name."""
-        return await self.calls.make(member, call, request_id)
+        """Make a call in the member's name.
+
+        While this leader ends, a call that was surely not made gets no answer, so that one of our followers asks the
+        successor for it, under the same id, as it does when a leader is killed.
+        """
+        try:
+            return await self.calls.make(member, call, request_id)
+        except NotSent:
+            if self.stop_wanted.is_set() and member.extended:
+                await trio.sleep_forever()
+            raise
 
     async def resolve(self, member: Member, selector: AgentSelector) -> Target:
         """The thread of the one other agent that the selector names.
