@@ -8,10 +8,12 @@ from typing import Final, assert_never
 from attrs import frozen
 
 from telegram_bus.core.routing import LobbyTopic
+from telegram_bus.core.text import units
 
 __all__ = ["AgentLine", "BusLine", "age", "answer", "thread_link"]
 
-SHOWN: Final = 40  # agents in one answer: more would not fit a message on a phone
+SHOWN: Final = 40  # agents in one answer: more are no help on a phone
+LIST_LIMIT: Final = 3_500  # UTF-16 units of the list of agents: a message has 4,096, and some are said around it
 
 _HOW: Final = "To reach an agent, write in its thread."
 
@@ -64,9 +66,15 @@ def _agent(agent: AgentLine) -> str:
 def _list(agents: Sequence[AgentLine]) -> str:
     if not agents:
         return "No agent is here. Start one on your machine, for example:\ntelegram-bus follower --name builder -- sh"
-    lines = [_agent(agent) for agent in agents[:SHOWN]]
-    if len(agents) > SHOWN:
-        lines.append(f"… and {len(agents) - SHOWN} more")
+    lines: list[str] = []
+    room = LIST_LIMIT
+    for line in map(_agent, agents[:SHOWN]):
+        room -= units(line) + 1
+        if room < 0:
+            break
+        lines.append(line)
+    if len(agents) > len(lines):
+        lines.append(f"… and {len(agents) - len(lines)} more")
     return "\n".join(lines)
 
 

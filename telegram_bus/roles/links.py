@@ -9,7 +9,7 @@ import trio
 from attrs import define, field
 
 from telegram_bus.core.envelopes import Ack, Envelope
-from telegram_bus.core.errors import AnswerLost
+from telegram_bus.core.errors import NotSent
 from telegram_bus.wire.client import BusClient, open_client
 
 __all__ = ["Links"]
@@ -50,7 +50,7 @@ class Links:
             self._wanted.send_nowait(link)
         await link.ready.wait()
         if link.client is None:
-            raise AnswerLost(f"the connection to {path} was closed because its follower left")
+            raise NotSent(f"the connection to {path} was closed because its follower left")
         return await link.client.request(envelope)
 
     def keep_only(self, paths: Iterable[str]) -> None:
