@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
+from telegram_bus.sandbox.client_trouble import Trouble
 from telegram_bus.sandbox.mirror import Mirror
 
 __all__ = ["Client", "SandboxError"]
@@ -17,6 +18,7 @@ __all__ = ["Client", "SandboxError"]
 Json = dict[str, Any]
 
 WITHIN = 10.0  # seconds that a wait takes at most, unless told otherwise
+RETRY = 0.02  # seconds between tries while connections are refused
 SLICE = 20.0  # seconds of one waiting request
 
 
@@ -24,7 +26,7 @@ class SandboxError(Exception):
     """The sandbox does not run, or refuses what a person wants to do; the message says why."""
 
 
-class Client:
+class Client(Trouble):
     """People and eyes of a sandbox. May be used from several threads.
 
     `api_root` and `token` are what a bot needs; `chat_id` is the owner's private chat (and the owner's user id),
@@ -188,10 +190,22 @@ class Client:
 
     def get(self, path: str) -> Json:
         """GET a path of the control; returns the JSON."""
-        status, answer = self._request("GET", path, None)
+        status, answer = self._patiently("GET", path, None, ConnectionError)
         if status != 200:
             raise SandboxError(answer.get("error", f"status {status}"))
         return answer
+
+    def _patiently(
+        self, method: str, path: str, fields: Json | None, passing: type[ConnectionError]
+    ) -> tuple[int, Json]:
+        # An outage that was ordered is waited out.
+        while True:
+            try:
+                return self._request(method, path, fields)
+            except passing:
+                if time.monotonic() >= self._away_until:
+                    raise
+            time.sleep(RETRY)
 
     def _request(self, method: str, path: str, fields: Json | None) -> tuple[int, Json]:
         # A connection for each request: several threads may ask at once, one of them for long.
@@ -209,7 +223,7 @@ class Client:
             setattr(self, name, value)
 
     def _do(self, doing: str, **fields: Any) -> Any:
-        status, answer = self._request("POST", f"/sandbox/{doing}", fields)
+        status, answer = self._patiently("POST", f"/sandbox/{doing}", fields, ConnectionRefusedError)
         if status != 200:
             raise SandboxError(answer.get("error", f"status {status}"))
         return answer["result"]

@@ -10,13 +10,16 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from telegram_bus.sandbox import methods
+from telegram_bus.sandbox import kinds, methods
 from telegram_bus.sandbox.args import Args
+from telegram_bus.sandbox.faults import Faults, Order
+from telegram_bus.sandbox.flood import Excess, Flood
+from telegram_bus.sandbox.gate import Gate
 from telegram_bus.sandbox.methods.settings import stick_allowed_updates
 from telegram_bus.sandbox.model import World
 from telegram_bus.sandbox.model_polls import WEBHOOK_ACTIVE, Conflict, Delivered, Outcome, Waiting
 from telegram_bus.sandbox.model_types import Json
-from telegram_bus.sandbox.record import Record
+from telegram_bus.sandbox.record import Entry, Record
 from telegram_bus.sandbox.refusal import Refusal
 
 __all__ = ["Engine", "Poll"]
@@ -41,6 +44,9 @@ class Engine:
     def __init__(self, world: World) -> None:
         self.world = world
         self.record = Record()
+        self.flood = Flood()
+        self.faults = Faults()
+        self.gate = Gate()
         self.instance = secrets.token_hex(4)  # tells a page that it talks to another sandbox than before
         self._zero = time.time() - time.monotonic()
         self._polls: dict[int, Poll] = {}
@@ -57,6 +63,29 @@ class Engine:
             return doing(self.now())
         finally:
             self.settle()
+
+    def judge(self, entry: Entry, args: Args) -> Excess | None:
+        """Whether a call exceeds a flood limit."""
+        name = entry.method.lower()
+        if not self.flood.limits.on or not kinds.spends(name):
+            return None
+        excess = self.flood.judge(self._chat_id(args), kinds.weight(name, args), self.now())
+        if excess is not None:
+            self.record.struck(entry, flood=excess.limit)
+            self.world.changes.add("flood", flood=self.flood.state())
+        return excess
+
+    def strike(self, entry: Entry, args: Args) -> Order | None:
+        """The fault that a call meets, if one was ordered."""
+        now = self.now()
+        struck = self.faults.strike(entry.method, args, now)
+        if struck is None:
+            return None
+        number, order = struck
+        self.record.struck(entry, fault={"id": number, "does": order.does})
+        self.world.changes.add("faults", faults=self.faults.state(now))
+        self.settle()
+        return order
 
     def call(self, method: str, args: Args) -> Any:
         """Carry out a Bot API method other than getUpdates; raises `Refusal`."""
@@ -105,6 +134,10 @@ class Engine:
     async def wait_change(self) -> None:
         """Wait until the world or the record changes."""
         await self._bell.wait()
+
+    def _chat_id(self, args: Args) -> int:
+        chat_id = args.integer("chat_id")
+        return chat_id if chat_id in self.world.chats else 0
 
     def _ask(self, args: Args, now: float) -> list[Json] | Conflict | Poll:
         world = self.world

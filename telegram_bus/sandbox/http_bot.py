@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from typing import Any
-from urllib.parse import parse_qsl
+from functools import partial
 
 import trio
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from telegram_bus.sandbox.args import Args
 from telegram_bus.sandbox.engine import Engine, Poll
+from telegram_bus.sandbox.http_answer import Exchange, encode_answer, send_answer
+from telegram_bus.sandbox.http_body import read_arguments, swallow
+from telegram_bus.sandbox.http_faults import answer_faultily
 from telegram_bus.sandbox.model_polls import Conflict
 from telegram_bus.sandbox.model_types import Json
 from telegram_bus.sandbox.record import Entry
@@ -25,7 +24,6 @@ __all__ = ["BotApi"]
 
 _PATH = re.compile(r"/bot([^/]*)/(?:test/)?([^/]+)/?")
 _TOKEN = re.compile(r"[1-9]\d{0,19}:[A-Za-z0-9_-]{30,}")
-MAX_BODY = 50 << 20  # M14
 
 
 class BotApi:
@@ -36,24 +34,29 @@ class BotApi:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        exchange = Exchange(scope, receive, send)
         try:
             method, args = await self._read(scope, receive)
         except Refusal as refusal:
-            await _send(send, refusal.body())
+            await (_refuse_unread if refusal.code == 413 else send_answer)(exchange, refusal.body())
             return
         except ClientDisconnect:
             return
         engine = self._engine
         entry = engine.record.begin(method, args.shown(), time.monotonic(), engine.now())
         engine.settle()
-        answer = await self._answer(entry, args, receive)
+        excess = engine.judge(entry, args)
+        if excess is None and (order := engine.strike(entry, args)) is not None:
+            await answer_faultily(engine, entry, order, partial(self._answer, entry, args), exchange)
+            return
+        answer = await self._answer(entry, args, receive) if excess is None else _too_many(excess.retry_after)
         if answer is None:
             engine.record.hung_up(entry, time.monotonic())
         else:
             engine.record.end(entry, time.monotonic(), answer)
         engine.settle()
         if answer is not None:
-            await _send(send, answer)
+            await send_answer(exchange, answer)
 
     async def _answer(self, entry: Entry, args: Args, receive: Receive) -> Json | None:
         # None when the client hung up.
@@ -98,58 +101,17 @@ class BotApi:
             raise Refusal(404, "Not Found")
         if matched[1] != self._engine.world.token:
             raise Refusal(401, "Unauthorized")
-        request = Request(scope, receive)
-        length = request.headers.get("content-length", "0")
-        if length.isdigit() and int(length) > MAX_BODY:
-            raise Refusal(413, "Request Entity Too Large")
-        values: Json = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-        return matched[2], Args(values | await _body(request))
+        return matched[2], Args(await read_arguments(scope, receive))
 
 
-async def _body(request: Request) -> Json:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "multipart/form-data":
-        return await _multipart(request)
-    body = await request.body()
-    if not body:
-        return {}
-    if kind == "application/json":
-        return _json_body(body)
-    if kind == "application/x-www-form-urlencoded":
-        return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-    return {}
+def _too_many(retry_after: int) -> Json:
+    return Refusal(429, f"Too Many Requests: retry after {retry_after}", {"retry_after": retry_after}).body()
 
 
-def _json_body(body: bytes) -> Json:
-    try:
-        parsed: Any = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise Refusal(400, "Bad Request: can't parse request: invalid JSON") from error
-    if not isinstance(parsed, dict):
-        raise Refusal(400, "Bad Request: can't parse request: expected an Object")
-    return parsed
-
-
-async def _multipart(request: Request) -> Json:
-    try:
-        async with request.form(max_files=100, max_part_size=MAX_BODY) as form:
-            return {
-                name: value if isinstance(value, str) else await _uploaded(value) for name, value in form.multi_items()
-            }
-    except MultiPartException as error:
-        raise Refusal(400, f"Bad Request: {error.message}") from error
-
-
-async def _uploaded(file: UploadFile) -> Json:
-    return {"file_name": file.filename, "size": file.size}
-
-
-async def _send(send: Send, answer: Json) -> None:
-    status = answer.get("error_code", 200)
-    body = json.dumps(answer, separators=(",", ":")).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    retry_after = answer.get("parameters", {}).get("retry_after")
-    if retry_after is not None:
-        headers.append((b"retry-after", str(retry_after).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _refuse_unread(exchange: Exchange, answer: Json) -> None:
+    # The answer goes out while the client still sends; the rest is swallowed, and the connection is not used again.
+    status, headers, body = encode_answer(answer)
+    await exchange.start(status, [*headers, (b"connection", b"close")])
+    await exchange.body(body, more=True)
+    await swallow(exchange.receive)
+    await exchange.body(b"")

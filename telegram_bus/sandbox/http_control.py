@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from telegram_bus.sandbox import model_doings as doings
 from telegram_bus.sandbox.engine import Engine
+from telegram_bus.sandbox.http_trouble import TROUBLE, refuse_connections, trouble_state
 from telegram_bus.sandbox.model_types import Chat, Json, Settings, User
 from telegram_bus.sandbox.model_views import world_state
 from telegram_bus.sandbox.record import Wanted
@@ -54,8 +55,12 @@ def control_routes(engine: Engine) -> list[Route]:
         "/sandbox/record": lambda request: _record(engine, request),
     }
     routes = [Route(path, _guarded(endpoint), methods=["GET"]) for path, endpoint in gets.items()]
-    posts = {f"/sandbox/{name}": doing for name, doing in _DOINGS.items()}
-    routes += [Route(path, _guarded(_doing(engine, doing)), methods=["POST"]) for path, doing in posts.items()]
+    posts: dict[str, Endpoint] = {
+        "refuse-connections": lambda request: refuse_connections(engine, request),
+        **{name: _doing(engine, doing) for name, doing in _DOINGS.items()},
+        **{name: _troubling(engine, doing) for name, doing in TROUBLE.items()},
+    }
+    routes += [Route(f"/sandbox/{name}", _guarded(endpoint), methods=["POST"]) for name, endpoint in posts.items()]
     return routes
 
 
@@ -76,6 +81,17 @@ def _doing(engine: Engine, doing: Callable[[Engine, _Asked, float], Any]) -> End
             raise doings.UnknownError("send a JSON object")
         asked = _asked(engine, fields)
         result = engine.act(lambda now: doing(engine, asked, now))
+        return JSONResponse({"result": result})
+
+    return answer
+
+
+def _troubling(engine: Engine, doing: Callable[[Engine, Json, float], Any]) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        fields = await request.json()
+        if not isinstance(fields, dict):
+            raise doings.UnknownError("send a JSON object")
+        result = engine.act(lambda now: doing(engine, fields, now))
         return JSONResponse({"result": result})
 
     return answer
@@ -171,7 +187,8 @@ _DOINGS: dict[str, Callable[[Engine, _Asked, float], Any]] = {
 
 async def _state(engine: Engine, _request: Request) -> Response:
     world = engine.world
-    return JSONResponse({"instance": engine.instance, "now": engine.now(), **world_state(world)})
+    running = {"instance": engine.instance, "now": engine.now()}
+    return JSONResponse({**running, **world_state(world), **trouble_state(engine)})
 
 
 async def _changes(engine: Engine, request: Request) -> Response:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-__all__ = ["is_edit", "is_send", "matches", "spends"]
+from telegram_bus.sandbox.args import Args
+from telegram_bus.sandbox.refusal import Refusal
+
+__all__ = ["is_edit", "is_send", "matches", "spends", "weight"]
 
 # They begin with "send", but leave no message.
 _FLEETING = frozenset({"sendchataction", "sendmessagedraft", "sendrichmessagedraft"})
@@ -24,6 +27,16 @@ def is_edit(method: str) -> bool:
 def spends(method: str) -> bool:
     """Whether a method (in lower case) counts for the flood limits: sends, edits and topic creation (M18)."""
     return is_send(method) or is_edit(method) or method == "createforumtopic"
+
+
+def weight(method: str, args: Args) -> int:
+    """How many messages a call makes: those of an album, and of what is copied or forwarded together, count each."""
+    name = {"sendmediagroup": "media", "copymessages": "message_ids", "forwardmessages": "message_ids"}.get(method)
+    try:
+        several = args.parsed(name, "") if name else None
+    except Refusal:
+        return 1
+    return max(1, len(several)) if isinstance(several, list) else 1
 
 
 def matches(wanted: str, method: str) -> bool:

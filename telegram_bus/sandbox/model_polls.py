@@ -59,10 +59,15 @@ class Polls:
         self._last_start = 0.0
         self._next_conflict = 0.0
         self._ended: list[tuple[int, Outcome]] = []
+        self._last_batch: list[Json] = []
+        self._repeats = 0
 
     def ask(self, offset: int, limit: int, seconds: int, now: float) -> Delivered | Waiting:
         """Answer a poll at once, or make it the waiting one, in which case an older one is ended."""
         self.wake(now)
+        if self._repeats and self._last_batch:
+            self._repeats -= 1
+            return Delivered(self._last_batch)
         again = offset == self._last_offset
         if again and seconds < BRAKE and now < self._last_start + BRAKE:
             seconds = int(BRAKE)
@@ -71,7 +76,7 @@ class Polls:
         self._last_offset, self._last_start = offset, now
         updates = self._queue.take(offset, limit, now)
         if updates or seconds == 0:
-            return Delivered(updates)
+            return self._delivered(updates)
         self.end_waiting(BY_OTHER, now)
         self._tickets += 1
         self.waiting = Waiting(self._tickets, offset, limit, now + seconds)
@@ -84,8 +89,17 @@ class Polls:
             return
         if now >= waiting.until:
             self._end(Delivered([]))
+        elif self._repeats and self._last_batch:
+            self._repeats -= 1
+            self._end(Delivered(self._last_batch))
         elif len(self._queue) and (updates := self._queue.take(waiting.offset, waiting.limit, now)):
-            self._end(Delivered(updates))
+            self._end(self._delivered(updates))
+
+    def repeat(self, times: int, now: float) -> int:
+        """Give the last batch so often again, at once and whatever was confirmed; returns how many updates it has."""
+        self._repeats = times
+        self.wake(now)
+        return len(self._last_batch)
 
     def end_waiting(self, description: str, now: float) -> None:
         """End the waiting poll with a conflict; such answers are throttled."""
@@ -103,6 +117,10 @@ class Polls:
         """Tickets and outcomes since the last call."""
         ended, self._ended = self._ended, []
         return ended
+
+    def _delivered(self, updates: list[Json]) -> Delivered:
+        self._last_batch = updates or self._last_batch
+        return Delivered(updates)
 
     def _end(self, outcome: Outcome) -> None:
         if self.waiting is not None:

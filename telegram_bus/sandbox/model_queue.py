@@ -45,6 +45,7 @@ class UpdateQueue:
         self._rng = rng
         self._items: deque[_Stored] = deque()
         self._last_added = 0.0
+        self._next_start: int | None = None
         self._soonest = math.inf  # when the first of the waiting updates expires
         self.tail = self._random_start()
         self.kinds = DEFAULT_KINDS
@@ -68,7 +69,9 @@ class UpdateQueue:
             return None
         if self._last_added and now - self._last_added > WEEK:
             self._items.clear()
-            self.tail = self._random_start()
+            self.restart()
+        if self._next_start is not None and not self._items:
+            self.tail, self._next_start = self._next_start, None
         self._last_added = now
         update_id, self.tail = self.tail, self.tail + 1
         body = {"update_id": update_id, kind: payload}
@@ -92,6 +95,10 @@ class UpdateQueue:
                 break
             taken.append(item.body)
         return taken
+
+    def restart(self, start: int | None = None) -> None:
+        """Let ids begin anew, at `start` or at random, with the next update that comes while none waits (U5)."""
+        self._next_start = start or self._random_start()
 
     def clear(self) -> None:
         """Forget everything that waits."""

@@ -180,8 +180,8 @@ class Record:
         entry.fault, entry.flood = fault or entry.fault, flood or entry.flood
         self._changed(entry)
 
-    def cut_off(self, entry: Entry, now: float) -> None:
-        """Note that the connection was ended without a whole answer."""
+    def finished(self, entry: Entry, now: float) -> None:
+        """Note that nothing more will be sent."""
         entry.ended = now
         self._changed(entry)
 

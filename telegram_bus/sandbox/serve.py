@@ -15,17 +15,14 @@ from collections.abc import Callable
 import attrs
 import trio
 from hypercorn.config import Config
-from hypercorn.trio import serve
 
 from telegram_bus.sandbox.engine import Engine
+from telegram_bus.sandbox.gate import HOST, open_listener
 from telegram_bus.sandbox.http_app import make_app
 from telegram_bus.sandbox.model import World
 
 __all__ = ["Address", "open_listener", "run_sandbox", "serve_sandbox", "wait_for_end"]
 
-HOST = "127.0.0.1"
-# hypercorn waits that long for open event streams when it is told to stop.
-GRACE = 0.2
 # Longer than the clients' own (httpx: 5 s), so that it is never the server that closes a connection being reused.
 KEEP_ALIVE = 75.0
 
@@ -45,31 +42,17 @@ class Address:
     pid: int
 
 
-def open_listener(port: int = 0) -> socket.socket:
-    """A socket bound to a port of 127.0.0.1, 0 for any free one; raises OSError when the port is taken."""
-    listener = socket.socket()
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
 async def serve_sandbox(
     engine: Engine, listener: socket.socket, *, task_status: trio.TaskStatus[Address] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Serve on `listener`, which is taken over, until cancelled; starts with the address once clients are heard."""
     port = listener.getsockname()[1]
     config = Config()
-    config.bind = [f"fd://{listener.detach()}"]
     config.accesslog = config.errorlog = None
-    config.graceful_timeout = GRACE
     config.keep_alive_timeout = KEEP_ALIVE
     config.include_server_header = False
     async with trio.open_nursery() as nursery:
-        await nursery.start(serve, make_app(engine, port), config)
+        await nursery.start(engine.gate.serve, make_app(engine, port), listener, config)
         task_status.started(_address(engine.world, port))
 
 
