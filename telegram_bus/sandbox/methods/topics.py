@@ -88,27 +88,37 @@ def deleteforumtopic(world: World, args: Args, now: float) -> bool:  # noqa: ARG
 
 def getforumtopiciconstickers(world: World, args: Args, now: float) -> list[Json]:  # noqa: ARG001
     """getForumTopicIconStickers."""
-    return [
-        {
-            "file_id": f"topic-icon-{identifier}",
-            "file_unique_id": f"icon{identifier}",
-            "type": "custom_emoji",
-            "width": 100,
-            "height": 100,
-            "is_animated": True,
-            "is_video": False,
-            "emoji": emoji,
-            "set_name": "Topics",
-            "custom_emoji_id": identifier,
-            "needs_repainting": False,
-        }
-        for identifier, emoji in ICONS.items()
-    ]
+    return [_sticker(identifier, emoji) for identifier, emoji in ICONS.items()]
 
 
 METHODS = (
     createforumtopic, editforumtopic, closeforumtopic, reopenforumtopic, deleteforumtopic, getforumtopiciconstickers,
 )  # fmt: skip
+
+
+def _sticker(identifier: str, emoji: str) -> Json:
+    # Sizes and the lengths of the identifiers are those of the real stickers, which python-telegram-bot's tests know.
+    thumbnail = {
+        "file_id": f"topic-icon-thumbnail-{identifier}",
+        "file_unique_id": f"AQAD{identifier[-12:]}",
+        "width": 128,
+        "height": 128,
+        "file_size": 4_000,
+    }
+    return {
+        "file_id": f"topic-icon-{identifier}",
+        "file_unique_id": f"AgAD{identifier[-11:]}",
+        "type": "custom_emoji",
+        "width": 512,
+        "height": 512,
+        "is_animated": True,
+        "is_video": False,
+        "thumbnail": thumbnail,
+        "emoji": emoji,
+        "set_name": "Topics",
+        "custom_emoji_id": identifier,
+        "file_size": 30_000,
+    }
 
 
 def _topic_chat(world: World, args: Args) -> Chat:
