@@ -42,13 +42,12 @@ _KINDS: Final[tuple[type[Envelope], ...]] = (
 )
 """Every kind there is. A further one is a class with a `KIND` and a line here; see `shapes.reader` for its fields."""
 
-_READERS: Final = {kind.KIND: reader(kind) for kind in _KINDS}
-_WRITERS: Final = {kind: writer(kind) for kind in _KINDS}
+_BY_NAME: Final = {kind.KIND: kind for kind in _KINDS}
 
 
 def kinds() -> dict[str, type[Envelope]]:
     """Every kind that can be read and written, with its model."""
-    return {kind.KIND: kind for kind in _KINDS}
+    return dict(_BY_NAME)
 
 
 def decode(line: bytes | bytearray | memoryview) -> Envelope:
@@ -57,11 +56,11 @@ def decode(line: bytes | bytearray | memoryview) -> Envelope:
     if type(raw) is not dict:
         raise InvalidEnvelope("an envelope must be a JSON object")
     kind = raw.get("kind")
-    reader = _READERS.get(kind) if type(kind) is str else None
-    if reader is None:
+    model = _BY_NAME.get(kind) if type(kind) is str else None
+    if model is None:
         raise InvalidEnvelope("kind is missing" if kind is None else f"kind {_shown(kind)} is unknown")
     try:
-        envelope = reader(raw)
+        envelope = reader(model)(raw)
     except Mismatch as fault:
         raise InvalidEnvelope(f"{kind}: {'.'.join(fault.path)} {fault.problem}") from None
     if isinstance(envelope, envelopes.QueueHandoff) and len(line) * _MAX_GROWTH > MAX_PAYLOAD_BYTES:
@@ -73,7 +72,7 @@ def encode(envelope: Envelope) -> bytes:
     """The line of an envelope, with its newline. Raises InvalidEnvelope when it is nested too deeply to be written."""
     cls = type(envelope)
     raw: dict[str, Any] = {"kind": cls.KIND}
-    raw.update(_WRITERS[cls](envelope))
+    raw.update(writer(cls)(envelope))
     try:
         return orjson.dumps(raw, option=orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:

@@ -89,11 +89,29 @@ _MAX_RECEIPTS: Final = 256
 
 _ALL_STRICT: Final = (payloads.Work, payloads.AdmissionReceipt)
 
+_readers: Final[dict[type, Check]] = {}
+_writers: Final[dict[type, Writer]] = {}
 _converter: Final = cattrs.Converter(detailed_validation=False)
 
 
 def reader(cls: type) -> Check:
-    """A function that reads an object into `cls`.
+    """A function that reads an object into `cls`, made when it is first asked for: making all takes 50 ms."""
+    made = _readers.get(cls)
+    if made is None:
+        made = _readers[cls] = _make_reader(cls)
+    return made
+
+
+def writer(cls: type) -> Writer:
+    """A function that writes a `cls`, made when it is first asked for."""
+    made = _writers.get(cls)
+    if made is None:
+        made = _writers[cls] = _make_writer(cls)
+    return made
+
+
+def _make_reader(cls: type) -> Check:
+    """What `reader` returns.
 
     A field's check follows from its type, less what `_CONSTRAINED` says; a field with a default is dropped when it
     is ill-typed, unless `_STRICT` names it.
@@ -122,8 +140,8 @@ def reader(cls: type) -> Check:
     return read
 
 
-def writer(cls: type) -> Writer:
-    """A function that writes a `cls`; fields that hold their default are left out (but never capabilities)."""
+def _make_writer(cls: type) -> Writer:
+    """What `writer` returns: fields that hold their default are left out (but never capabilities)."""
     overrides: dict[str, Any] = {
         attribute.name: override(
             rename=_camel(attribute.name),
@@ -137,7 +155,7 @@ def writer(cls: type) -> Writer:
 
 def write_payload(payload: payloads.Payload) -> dict[str, Any]:
     """A handoff's payload as a JSON object."""
-    return _PAYLOAD_WRITERS[type(payload)](payload)
+    return writer(type(payload))(payload)
 
 
 def _camel(name: str) -> str:
@@ -219,10 +237,10 @@ def _writer_for(annotation: Any) -> Callable[[Any], Any]:
 
 def _read_payload(value: Any) -> payloads.Payload:
     kind = value.get("kind") if type(value) is dict else None
-    read = _PAYLOAD_READERS.get(kind) if type(kind) is str else None
-    if read is None:
+    model = _PAYLOADS.get(kind) if type(kind) is str else None
+    if model is None:
         raise Mismatch("must be an object whose kind is 'prompt' or 'control'")
-    payload: payloads.Payload = read(value)
+    payload: payloads.Payload = reader(model)(value)
     if not 1 <= len(payload.admission_receipts) <= _MAX_RECEIPTS:
         raise Mismatch(f"must be an array of 1 to {_MAX_RECEIPTS} values", "admissionReceipts")
     for index, receipt in enumerate(payload.admission_receipts):
@@ -233,20 +251,16 @@ def _read_payload(value: Any) -> payloads.Payload:
 
 def _read_content(value: Any) -> payloads.Content:
     kind = value.get("type") if type(value) is dict else None
-    read = _CONTENT_READERS.get(kind) if type(kind) is str else None
-    if read is None:
+    model = _CONTENTS.get(kind) if type(kind) is str else None
+    if model is None:
         raise Mismatch("must be an object whose type is 'text' or 'image'")
-    content: payloads.Content = read(value)
+    content: payloads.Content = reader(model)(value)
     return content
 
 
 def _write_content(content: payloads.Content) -> dict[str, Any]:
-    return _CONTENT_WRITERS[type(content)](content)
+    return writer(type(content))(content)
 
 
-_CONTENT_READERS: Final = {"text": reader(payloads.TextContent), "image": reader(payloads.ImageContent)}
-_CONTENT_WRITERS: Final[Mapping[type, Writer]] = {
-    cls: writer(cls) for cls in (payloads.TextContent, payloads.ImageContent)
-}
-_PAYLOAD_READERS: Final = {"prompt": reader(payloads.Prompt), "control": reader(payloads.Control)}
-_PAYLOAD_WRITERS: Final[Mapping[type, Writer]] = {cls: writer(cls) for cls in (payloads.Prompt, payloads.Control)}
+_PAYLOADS: Final[Mapping[Any, type]] = {"prompt": payloads.Prompt, "control": payloads.Control}
+_CONTENTS: Final[Mapping[Any, type]] = {"text": payloads.TextContent, "image": payloads.ImageContent}
