@@ -169,6 +169,11 @@ class Client(Trouble):
         entries: list[Json] = self.get("/sandbox/record?" + _query(wanted))["entries"]
         return entries
 
+    def updates(self) -> list[Json]:
+        """The newest 1,000 updates that were made for the bot, whether it fetched them or not."""
+        updates: list[Json] = self.get("/sandbox/updates")["updates"]
+        return updates
+
     def wait_for_record(self, count: int = 1, *, within: float = WITHIN, **wanted: Any) -> list[Json]:
         """Wait until `count` entries match, as in `record`; raises TimeoutError."""
         end = time.monotonic() + within

@@ -53,6 +53,7 @@ def control_routes(engine: Engine) -> list[Route]:
         "/sandbox/state": lambda request: _state(engine, request),
         "/sandbox/changes": lambda request: _changes(engine, request),
         "/sandbox/record": lambda request: _record(engine, request),
+        "/sandbox/updates": lambda request: _updates(engine, request),
     }
     routes = [Route(path, _guarded(endpoint), methods=["GET"]) for path, endpoint in gets.items()]
     posts: dict[str, Endpoint] = {
@@ -215,6 +216,10 @@ async def _record(engine: Engine, request: Request) -> Response:
     record = engine.record
     enough = len(entries) >= count
     return JSONResponse({"entries": shown, "last": record.last, "version": record.version, "enough": enough})
+
+
+async def _updates(engine: Engine, _request: Request) -> Response:
+    return JSONResponse({"updates": engine.world.queue.newest()})
 
 
 async def _wait_entries(engine: Engine, wanted: Wanted, count: int) -> None:

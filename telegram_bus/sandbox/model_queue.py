@@ -28,6 +28,8 @@ CALLBACK_LIFE = 150.0  # U10
 MAX_UPDATES = 100_000  # U10
 MAX_ANSWER = 4 << 20  # U6
 MAX_ID = 2**31 - 1
+# For those who look at what the bot is given; as text, they take little memory.
+KEPT = 1_000
 
 
 @attrs.frozen
@@ -44,6 +46,7 @@ class UpdateQueue:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._items: deque[_Stored] = deque()
+        self._newest: deque[str] = deque(maxlen=KEPT)
         self._last_added = 0.0
         self._next_start: int | None = None
         self._soonest = math.inf  # when the first of the waiting updates expires
@@ -57,6 +60,10 @@ class UpdateQueue:
     def head(self) -> int:
         """The id of the oldest update that waits, or the next one to be given."""
         return self._items[0].update_id if self._items else self.tail
+
+    def newest(self) -> list[Json]:
+        """The newest updates, confirmed or not, the oldest of them first."""
+        return [json.loads(text) for text in self._newest]
 
     def allow(self, names: Iterable[object]) -> None:
         """Take over a client's `allowed_updates`: nothing usable among them means the default (U9)."""
@@ -76,7 +83,9 @@ class UpdateQueue:
         update_id, self.tail = self.tail, self.tail + 1
         body = {"update_id": update_id, kind: payload}
         life = CALLBACK_LIFE if kind == "callback_query" else DAY
-        size = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        text = json.dumps(body, ensure_ascii=False)
+        size = len(text.encode("utf-8", "surrogatepass"))
+        self._newest.append(text)
         self._items.append(_Stored(update_id, body, size, now + life))
         self._soonest = min(self._soonest, now + life)
         return update_id

@@ -117,6 +117,16 @@ def test_a_waiting_poll_is_answered_when_something_is_said(sandbox: Sandbox) -> 
     assert entry["ended"] > entry["began"]
 
 
+def test_the_newest_updates_can_be_seen_without_polling_them(sandbox: Sandbox) -> None:
+    sandbox.say("one")
+    sandbox.say("two")
+    seen = sandbox.updates()
+    assert [update["message"]["text"] for update in seen] == ["one", "two"]
+    assert sandbox.call("getUpdates")["result"] == seen
+    assert sandbox.call("getUpdates", offset=seen[-1]["update_id"] + 1)["result"] == []
+    assert sandbox.updates() == seen
+
+
 def test_u12_a_webhook_forbids_polling(sandbox: Sandbox) -> None:
     assert sandbox.call("setWebhook", url="https://example.org/hook")["ok"]
     assert sandbox.call("getWebhookInfo")["result"]["url"] == "https://example.org/hook"
