@@ -16,10 +16,18 @@ from attrs import define, field
 
 from telegram_bus.core.codec import decode, encode
 from telegram_bus.core.envelopes import Ack, CallApi, Envelope, OfferQueueHandoff, RouteAgentMessage
-from telegram_bus.core.errors import AnswerLost, BusError, CommitUnknown, InvalidEnvelope, LineTooLong, NotSent
+from telegram_bus.core.errors import (
+    AnswerLost,
+    BusError,
+    CommitUnknown,
+    InvalidEnvelope,
+    LineTooLong,
+    NotSent,
+    RequestRefused,
+)
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.wire.connection import Connection, Peer, credentials_of, is_trusted
-from telegram_bus.wire.limits import MIB
+from telegram_bus.wire.limits import DEFAULT_LIMITS, MIB
 
 __all__ = ["BusClient", "is_repeatable", "open_client", "request_once"]
 
@@ -28,6 +36,7 @@ log = logging.getLogger(__name__)
 Locate = Callable[[], str | os.PathLike[str]]
 """Where the server is; raises OSError or a BusError when there is none."""
 
+REQUEST_MAX: Final = DEFAULT_LIMITS.line
 ANSWER_MAX: Final = 32 * MIB  # twice what a server takes: an answer may quote a request, and we trust the server
 UNSENT_MAX: Final = 1 * MIB  # requests that the server has not taken; with more of them the next ones wait
 BUSY_FIRST: Final = 0.005  # a full listen backlog is EAGAIN, which nothing wakes us from
@@ -117,10 +126,12 @@ class BusClient:
         """Send a request and wait for its ack, which may be a refusal (`ok` false). The caller limits the time.
 
         A request that is cancelled has lost interest in its answer; it may be carried out all the same. Raises
-        NotSent (nothing left this process: ask again at will), AnswerLost (it did, and the answer will not come), and
-        CommitUnknown, an AnswerLost, for a request that must not be repeated.
+        RequestRefused (too long for any server), NotSent (nothing left this process: ask again at will), AnswerLost
+        (it did, and the answer will not come), and CommitUnknown, an AnswerLost, for what must not be repeated.
         """
         line = encode(envelope)
+        if len(line) > REQUEST_MAX:  # the server would close the connection, and asking again would not help
+            raise RequestRefused(f"a request of {len(line)} bytes is too long: at most {REQUEST_MAX} are taken")
         connection = self._connection or await self._connect()
         while connection.unsent > UNSENT_MAX:
             await connection.wait_drained()
