@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from telegram_bus.core.admission import Refuse
 from telegram_bus.core.envelopes import ABSENT, Ack, AckError, Envelope, ErrorCode, Target
 from telegram_bus.core.errors import ApiError, BusError, CommitUnknown, RequestRefused
-from telegram_bus.core.registry import Member, Provisioned, Registry
+
+if TYPE_CHECKING:  # a follower reads answers, and needs neither for it
+    from telegram_bus.core.admission import Refuse
+    from telegram_bus.core.registry import Member, Provisioned, Registry
 
 __all__ = ["destination", "failed", "fault_of", "members", "refused"]
 

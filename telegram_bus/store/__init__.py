@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from telegram_bus.store.inbox import Inbox, Received, open_inbox
-from telegram_bus.store.leading import Store, open_store
-from telegram_bus.store.values import (
-    Binding,
-    Claim,
-    Collision,
-    Counts,
-    New,
-    NewUpdate,
-    Outcome,
-    Repeat,
-    StoredUpdate,
-    Unknown,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from telegram_bus.store.inbox import Inbox, Received, open_inbox
+    from telegram_bus.store.leading import Store, open_store
+    from telegram_bus.store.values import (
+        Binding,
+        Claim,
+        Collision,
+        Counts,
+        New,
+        NewUpdate,
+        Outcome,
+        Repeat,
+        StoredUpdate,
+        Unknown,
+    )
 
 __all__ = [
     "Binding",
@@ -34,3 +38,20 @@ __all__ = [
     "open_inbox",
     "open_store",
 ]
+
+_HOMES: Final = {
+    "Inbox": "inbox",
+    "Received": "inbox",
+    "open_inbox": "inbox",
+    "Store": "leading",
+    "open_store": "leading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, and only then: a follower has an inbox, and no use for the leader's journal."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'values')}"), name)
+    globals()[name] = value
+    return value
