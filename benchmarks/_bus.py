@@ -43,6 +43,7 @@ class Place:
     def environ(self) -> dict[str, str]:
         """What its processes are started with: nothing of another bus, and no proxy before the sandbox."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TELEGRAM_")}
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
         return kept | {
             "TELEGRAM_BUS_HOME": str(self.root / "home"),
             "XDG_STATE_HOME": str(self.root / "state"),
