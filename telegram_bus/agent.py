@@ -24,7 +24,7 @@ from telegram_bus.core.envelopes import (
     RouteAgentMessage,
     Target,
 )
-from telegram_bus.core.errors import RequestRefused, SettingsError, single_fault
+from telegram_bus.core.errors import NoLeader, RequestRefused, SettingsError, single_fault
 from telegram_bus.core.extensions import MembersList
 from telegram_bus.roles.member import Member, MemberState
 from telegram_bus.roles.seat import hold_seat
@@ -133,7 +133,8 @@ class Bus:
     """A follower's place on the bus. Iterate over it for updates; everything it sends goes into its own thread.
 
     Whatever sends or asks waits while there is no leader; limit it with `trio.fail_after`. It raises RequestRefused
-    when the leader or Telegram refuses, and CommitUnknown when nobody can tell whether a message went out.
+    when the leader refuses, ApiError when Telegram does, CommitUnknown when nobody can tell whether a message went
+    out, and NoLeader after the block of `join` has ended.
     """
 
     _member: Member
@@ -169,8 +170,10 @@ class Bus:
         return self._member.state.values()
 
     async def wait_serving(self) -> None:
-        """Wait until a leader has given this follower its place."""
-        await self._member.state.wait_for(lambda state: state.phase == "serving")
+        """Wait until a leader has given this follower its place. Raises NoLeader once it has left the bus."""
+        state = await self._member.state.wait_for(lambda state: state.phase in ("serving", "left"))
+        if state.phase == "left":
+            raise NoLeader("this follower has left the bus; join it anew")
 
     def __aiter__(self) -> Bus:
         return self
@@ -178,9 +181,9 @@ class Bus:
     async def __anext__(self) -> Update:
         """The next update in order of arrival; those that an earlier process did not finish come first."""
         member = self._member
+        await trio.lowlevel.checkpoint()  # also where many wait: other tasks want their turn
         while not member.unread:
             await member.arrived.wait_changed()
-        await trio.lowlevel.checkpoint_if_cancelled()
         delivery = member.unread.popleft()
         return Update(id=delivery.delivery_id, kind=cast(UpdateKind, delivery.kind), raw=loads(delivery.body), bus=self)
 
@@ -260,21 +263,9 @@ class Bus:
         ack = await self._member.ask(lambda fields: MembersList(request_id=fields["request_id"], auth=fields["auth"]))
         return _members(ack.result)[1]
 
-    async def watch_members(self) -> AsyncIterator[tuple[MemberInfo, ...]]:
+    def watch_members(self) -> AsyncIterator[tuple[MemberInfo, ...]]:
         """All live followers, now and whenever one comes or goes."""
-        revision: int | None = None
-        while True:
-
-            def build(fields: dict[str, Any], after: int | None = revision) -> MembersList:
-                wait = WATCH_WAIT_MS if after is not None else None
-                return MembersList(
-                    request_id=fields["request_id"], auth=fields["auth"], after_revision=after, wait_ms=wait
-                )
-
-            new, members = _members((await self._member.ask(build)).result)
-            if new != revision:
-                revision = new
-                yield members
+        return _MemberWatch(self._member)
 
     async def tell(self, agent: str | int, text: str) -> SentMessage:
         """Write into another agent's thread and have its owner work on it; `agent` is its thread's name or id.
@@ -302,7 +293,36 @@ class Bus:
         await self._member.inbox.done(update.id)
 
 
-_WITHOUT_CHAT: Final = frozenset({"getMe", "answerCallbackQuery", "setMyCommands"})
+class _MemberWatch:
+    """Asks for the members that come after those it has seen. No generator, so that a `break` leaves nothing open."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._seen: tuple[str, int] | None = None  # each leader counts its own revisions
+        self._generation = ""
+
+    def __aiter__(self) -> _MemberWatch:
+        return self
+
+    async def __anext__(self) -> tuple[MemberInfo, ...]:
+        while True:
+            revision, members = _members((await self._member.ask(self._question)).result)
+            if (self._generation, revision) != self._seen:
+                self._seen = self._generation, revision
+                return members
+
+    def _question(self, fields: dict[str, Any]) -> MembersList:
+        self._generation = fields["registration_generation"]
+        after = self._seen[1] if self._seen is not None and self._seen[0] == self._generation else None
+        return MembersList(
+            request_id=fields["request_id"],
+            auth=fields["auth"],
+            after_revision=after,
+            wait_ms=None if after is None else WATCH_WAIT_MS,
+        )
+
+
+_WITHOUT_CHAT: Final = frozenset({"getMe", "answerCallbackQuery", "answerGuestQuery", "setMyCommands"})
 _INTO_THREAD: Final = ("send", "copyMessage", "editForumTopic", "closeForumTopic", "deleteForumTopic")
 
 
@@ -359,8 +379,9 @@ async def join(
     working directory's name is the key. `profile` and `home` choose the bot: by default `$TELEGRAM_BUS_PROFILE` and
     `$TELEGRAM_BUS_HOME`. Where no leader runs one is started, unless `start_leader` is false.
 
-    Raises SettingsError for a bad profile, and without a name inside a wrapped program (`$TELEGRAM_BUS_PARENT`), which
-    has its parent's thread; StateError where the follower's files cannot be used.
+    Raises SettingsError for a bad profile, and without a name in a working directory that is gone or inside a wrapped
+    program (`$TELEGRAM_BUS_PARENT`), which has its parent's thread; StateError where the follower's files cannot be
+    used.
     """
     if name is None and (parent := os.environ.get(PARENT_VARIABLE)):
         raise SettingsError(
@@ -369,7 +390,7 @@ async def join(
         )
     place = homes.Home(home).profile(profile)
     place.ensure()
-    with single_fault(), hold_seat(place, name if name is not None else Path.cwd().name) as seat:
+    with single_fault(), hold_seat(place, name if name is not None else _directory_name()) as seat:
         async with open_inbox(place.inbox(seat.key)) as inbox, trio.open_nursery() as nursery:
             member = Member(
                 profile=place,
@@ -384,3 +405,12 @@ async def join(
                 yield Bus(member=member)
             finally:
                 nursery.cancel_scope.cancel("the program left the bus")
+
+
+def _directory_name() -> str:
+    try:
+        return Path.cwd().name
+    except OSError as error:
+        raise SettingsError(
+            f"the working directory is gone ({error.strerror}); name this follower: join(name=…)"
+        ) from error

@@ -42,9 +42,29 @@ class Watched(Generic[T]):
         """Wait until the value changes once more."""
         await self._changed.wait()
 
-    async def values(self) -> AsyncIterator[T]:
+    def values(self) -> AsyncIterator[T]:
         """The value now, then the newest one after each change, for ever."""
-        while True:
-            value, changed = self._value, self._changed
-            yield value
-            await changed.wait()
+        return _Values(self)
+
+    async def wait_news(self, seen: trio.Event | None) -> tuple[T, trio.Event]:
+        """The value once it has changed since `seen`, with what to wait for the next time with."""
+        if seen is None:
+            await trio.lowlevel.checkpoint()
+        else:
+            await seen.wait()
+        return self._value, self._changed
+
+
+class _Values(Generic[T]):
+    """No generator: those must be closed by whoever leaves them early, and a `break` does not."""
+
+    def __init__(self, watched: Watched[T]) -> None:
+        self._watched = watched
+        self._seen: trio.Event | None = None
+
+    def __aiter__(self) -> _Values[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        value, self._seen = await self._watched.wait_news(self._seen)
+        return value

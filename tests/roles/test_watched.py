@@ -60,4 +60,3 @@ async def test_values_are_the_one_now_and_the_newest_after_each_change() -> None
             watched.set(3)
 
         assert await anext(values) == 3
-    await values.aclose()  # type: ignore[attr-defined]

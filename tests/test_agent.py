@@ -1,0 +1,598 @@
+"""The Python API as a program sees it: what it says to the bus, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+import telegram_bus
+from telegram_bus import agent
+from telegram_bus.agent import Bus, MemberInfo, SentMessage, Update, join
+from telegram_bus.core.envelopes import (
+    AckError,
+    AgentSelector,
+    CallApi,
+    Delivery,
+    Disconnect,
+    Forward,
+    ForwardCallback,
+    ForwardEditedMessage,
+    ForwardMessage,
+    ForwardReaction,
+    Heartbeat,
+    Register,
+    ResolveAgentTarget,
+    RouteAgentMessage,
+    Target,
+)
+from telegram_bus.core.errors import (
+    ApiError,
+    CommitUnknown,
+    NoLeader,
+    RequestRefused,
+    SettingsError,
+    StateError,
+)
+from telegram_bus.core.extensions import MembersList
+from telegram_bus.core.identity import delivery_id
+from telegram_bus.home import Home, Profile
+from telegram_bus.wire.client import request_once
+from tests.fakes import CHAT, FakeLeader, ok, refuse
+
+
+@pytest.fixture
+def profile(monkeypatch: pytest.MonkeyPatch) -> Iterator[Profile]:
+    with TemporaryDirectory(prefix="tb-") as directory:
+        for name in ("TELEGRAM_BUS_HOME", "TELEGRAM_BUS_PROFILE", "TELEGRAM_BUS_PARENT"):
+            monkeypatch.delenv(name, raising=False)
+        yield Home(Path(directory, "home")).profile("default")
+
+
+@pytest.fixture
+async def leader(profile: Profile) -> AsyncIterator[FakeLeader]:
+    async with trio.open_nursery() as nursery:
+        leader = FakeLeader(profile, nursery)
+        await leader.start()
+        yield leader
+        nursery.cancel_scope.cancel("the test is over")
+
+
+@asynccontextmanager
+async def joined(leader: FakeLeader, name: str | None = "nora") -> AsyncIterator[Bus]:
+    async with join(name, home=leader.profile.home.root, start_leader=False) as bus:
+        await bus.wait_serving()
+        yield bus
+
+
+@pytest.fixture
+async def bus(leader: FakeLeader) -> AsyncIterator[Bus]:
+    async with joined(leader) as bus:
+        yield bus
+
+
+def made(leader: FakeLeader) -> tuple[str, dict[str, Any]]:
+    """The last call: method and parameters."""
+    call = leader.of(CallApi)[-1]
+    assert call.method == "call"
+    method, body = call.args
+    return method, body
+
+
+PLACE = {"chat_id": CHAT, "message_thread_id": 11}
+
+CALLS: list[tuple[str, Callable[[Bus], Awaitable[Any]], str, dict[str, Any]]] = [
+    ("send", lambda b: b.send("hi"), "sendMessage", {**PLACE, "text": "hi"}),
+    (
+        "send with everything",
+        lambda b: b.send(
+            "<b>hi</b>",
+            buttons=[[("Yes", "y"), ("No", "n")], [("Later", "l")]],
+            reply_to=5,
+            parse_mode="HTML",
+            silent=True,
+        ),
+        "sendMessage",
+        {
+            **PLACE,
+            "text": "<b>hi</b>",
+            "parse_mode": "HTML",
+            "disable_notification": True,
+            "reply_parameters": {"message_id": 5, "allow_sending_without_reply": True},
+            "reply_markup": {
+                "inline_keyboard": [
+                    [{"text": "Yes", "callback_data": "y"}, {"text": "No", "callback_data": "n"}],
+                    [{"text": "Later", "callback_data": "l"}],
+                ]
+            },
+        },
+    ),
+    ("edit", lambda b: b.edit(7, "new"), "editMessageText", {"chat_id": CHAT, "message_id": 7, "text": "new"}),
+    (
+        "edit of a sent message",
+        lambda b: b.edit(
+            SentMessage(chat_id=CHAT, message_id=8, thread_id=11, raw={}), "new", buttons=[], parse_mode="HTML"
+        ),
+        "editMessageText",
+        {
+            "chat_id": CHAT,
+            "message_id": 8,
+            "text": "new",
+            "parse_mode": "HTML",
+            "reply_markup": {"inline_keyboard": []},
+        },
+    ),
+    ("delete", lambda b: b.delete(7), "deleteMessage", {"chat_id": CHAT, "message_id": 7}),
+    (
+        "react",
+        lambda b: b.react(7, "👍"),
+        "setMessageReaction",
+        {"chat_id": CHAT, "message_id": 7, "reaction": [{"type": "emoji", "emoji": "👍"}]},
+    ),
+    ("unreact", lambda b: b.react(7, None), "setMessageReaction", {"chat_id": CHAT, "message_id": 7, "reaction": []}),
+    ("typing", lambda b: b.typing(), "sendChatAction", {**PLACE, "action": "typing"}),
+    ("getMe", lambda b: b.call("getMe"), "getMe", {}),
+    (
+        "a call with a place of its own",
+        lambda b: b.call("sendMessage", chat_id=1, message_thread_id=2, text="x", nothing=None),
+        "sendMessage",
+        {"chat_id": 1, "message_thread_id": 2, "text": "x"},
+    ),
+    (
+        "a call by name",
+        lambda b: b.call("editMessageCaption", message_id=3, caption="c"),
+        "editMessageCaption",
+        {"chat_id": CHAT, "message_id": 3, "caption": "c"},
+    ),
+    ("a topic", lambda b: b.call("editForumTopic", name="n"), "editForumTopic", {**PLACE, "name": "n"}),
+]
+
+
+@pytest.mark.parametrize(("act", "method", "body"), [row[1:] for row in CALLS], ids=[row[0] for row in CALLS])
+async def test_a_call_goes_out_with_the_place_of_its_follower(
+    bus: Bus, leader: FakeLeader, act: Callable[[Bus], Awaitable[Any]], method: str, body: dict[str, Any]
+) -> None:
+    """What is None is left out."""
+    await act(bus)
+    assert made(leader) == (method, body)
+
+
+async def test_a_message_that_was_sent_says_where_it_is(bus: Bus, leader: FakeLeader) -> None:
+    result = {"message_id": 77, "chat": {"id": CHAT}, "message_thread_id": 11, "text": "hi"}
+    leader.replies["follower.callApi"] = lambda e: ok(e, result)
+    sent = await bus.send("hi")
+    assert sent == SentMessage(chat_id=CHAT, message_id=77, thread_id=11, raw=result)
+    leader.replies["follower.callApi"] = lambda e: ok(e, {"message_id": 78, "chat": {"id": CHAT}})
+    assert (await bus.send("hi")).thread_id is None
+
+
+@pytest.mark.parametrize("result", [None, True, [], {}, {"message_id": 1}, {"message_id": 1, "chat": 5}])
+async def test_an_answer_that_is_no_message_is_refused(bus: Bus, leader: FakeLeader, result: Any) -> None:
+    leader.replies["follower.callApi"] = lambda e: ok(e, result)
+    with pytest.raises(RequestRefused, match="no message"):
+        await bus.send("hi")
+
+
+@pytest.mark.parametrize("data", ["", "x" * 65, "é" * 33])
+async def test_data_that_a_button_cannot_carry_is_refused_before_it_is_sent(
+    bus: Bus, leader: FakeLeader, data: str
+) -> None:
+    """1 to 64 bytes of UTF-8."""
+    with pytest.raises(ValueError, match="Go"):
+        await bus.send("hi", buttons=[[("fine", "f"), ("Go", data)]])
+    with pytest.raises(ValueError, match="Go"):
+        await bus.edit(1, "hi", buttons=[[("Go", data)]])
+    assert leader.of(CallApi) == []
+    await bus.send("hi", buttons=[[("Go", "é" * 32)]])
+
+
+@pytest.mark.parametrize(
+    ("error", "result", "expected"),
+    [
+        (None, None, RequestRefused),
+        (AckError(code="commit-unknown"), None, CommitUnknown),
+        (
+            None,
+            {"apiError": {"method": "sendMessage", "code": 429, "description": "Too Many", "retryAfter": 3}},
+            ApiError,
+        ),
+    ],
+)
+async def test_what_a_program_catches_is_the_fault_itself(
+    leader: FakeLeader, error: AckError | None, result: Any, expected: type[Exception]
+) -> None:
+    """No group around it, inside the block of `join` and outside of it."""
+    leader.replies["follower.callApi"] = lambda e: refuse(e, "no", error, result)
+    seen: list[Exception] = []
+
+    async def work() -> None:
+        async with joined(leader) as bus:
+            try:
+                await bus.send("hi")
+            except expected as fault:
+                seen.append(fault)
+                raise
+
+    with pytest.raises(expected) as outside:
+        await work()
+    assert seen == [outside.value]
+    if isinstance(outside.value, ApiError):
+        assert (outside.value.code, outside.value.retry_after) == (429, 3)
+
+
+async def test_a_programs_own_fault_leaves_the_block_as_it_is(leader: FakeLeader) -> None:
+    """And the follower leaves the bus."""
+    with pytest.raises(ZeroDivisionError):
+        async with joined(leader):
+            _ = 1 / 0
+    await leader.wait_got(Disconnect)
+
+
+FORWARDS: dict[str, tuple[type[Forward], str]] = {
+    "message": (ForwardMessage, "message"),
+    "edited_message": (ForwardEditedMessage, "message"),
+    "callback": (ForwardCallback, "query"),
+    "reaction": (ForwardReaction, "reaction_update"),
+}
+
+
+async def deliver(
+    leader: FakeLeader, number: int, body: dict[str, Any], kind: str = "message", key: str = "nora"
+) -> None:
+    """The leader gives an update to a follower."""
+    registration = next(r.registration for r in reversed(leader.of(Register)) if r.registration.profile_key == key)
+    envelope, name = FORWARDS[kind]
+    fields: dict[str, Any] = {name: {**body, "pi_telegram_source_update_id": number}}
+    ack = await request_once(
+        registration.bus_socket_path or "",
+        envelope(
+            request_id=f"d{number}",
+            auth=leader.secret,
+            recipient_instance_id=registration.instance_id,
+            recipient_registration_generation=registration.registration_generation or "",
+            delivery=Delivery(
+                delivery_id=delivery_id(envelope.KIND, key, number),
+                source_update_id=number,
+                recipient_binding_key=key,
+            ),
+            sent_at_ms=1,
+            **fields,
+        ),
+    )
+    assert ack.ok, ack.message
+
+
+async def test_updates_come_in_their_order_and_each_once(bus: Bus, leader: FakeLeader) -> None:
+    for number in range(1, 6):
+        await deliver(leader, number, {"text": str(number)})
+    assert [(await anext(bus)).text for _ in range(3)] == ["1", "2", "3"]
+    await deliver(leader, 6, {"text": "6"})
+    assert [(await anext(bus)).text for _ in range(3)] == ["4", "5", "6"]
+
+
+async def test_a_program_waits_for_the_next_update(bus: Bus, leader: FakeLeader) -> None:
+    got: list[str] = []
+
+    async def read() -> None:
+        async for update in bus:
+            got.append(update.text)
+            if len(got) == 2:
+                return
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await wait_all_tasks_blocked(0.01)
+        assert got == []
+        await deliver(leader, 1, {"text": "a"})
+        await deliver(leader, 2, {"text": "b"})
+    assert got == ["a", "b"]
+
+
+async def test_two_readers_share_the_updates(bus: Bus, leader: FakeLeader) -> None:
+    """None is seen by both, and none is missed."""
+    got: list[str] = []
+
+    async def read() -> None:
+        got.append((await anext(bus)).text)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(read)
+        await wait_all_tasks_blocked(0.01)
+        for number in range(4):
+            await deliver(leader, number, {"text": str(number)})
+    assert sorted(got) == ["0", "1", "2", "3"]
+
+
+async def test_a_reader_that_is_cancelled_takes_no_update_with_it(bus: Bus, leader: FakeLeader) -> None:
+    await deliver(leader, 1, {"text": "a"})
+    with trio.CancelScope() as scope:
+        scope.cancel("it gave up")
+        await anext(bus)
+    assert scope.cancelled_caught
+    assert (await anext(bus)).text == "a"
+
+
+async def test_what_is_not_done_is_seen_again_by_the_next_process(leader: FakeLeader) -> None:
+    """Under the same id; what is done is not."""
+    async with joined(leader) as bus:
+        for number in (1, 2, 3):
+            await deliver(leader, number, {"text": str(number)})
+        first, second = await anext(bus), await anext(bus)
+        await second.done()
+        await second.done()
+    async with joined(leader) as bus:
+        again, third = await anext(bus), await anext(bus)
+        assert again.id == first.id
+        assert [again.text, third.text] == ["1", "3"]
+        await deliver(leader, 2, {"text": "2"})  # the leader may repeat what it did not hear of
+        with trio.move_on_after(0.02) as scope:
+            await anext(bus)
+        assert scope.cancelled_caught
+
+
+USER = {"id": 7, "first_name": "O"}
+
+READ: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("message", {"text": "hi", "from": USER}, {"text": "hi", "sender": USER, "data": None}),
+    ("message", {"caption": "a photo", "from": 5}, {"text": "a photo", "sender": None}),
+    ("message", {"text": 5}, {"text": "", "sender": None}),
+    ("edited_message", {"text": "new"}, {"text": "new"}),
+    (
+        "callback",
+        {"id": "q", "data": "y", "from": USER, "message": {"message_id": 4, "text": "which?"}},
+        {"data": "y", "sender": USER, "text": "which?"},
+    ),
+    ("callback", {"id": "q", "data": 5, "message": "odd"}, {"data": None, "message": {}, "text": ""}),
+    ("reaction", {"message_id": 4, "user": USER, "new_reaction": []}, {"sender": USER, "text": "", "data": None}),
+]
+
+
+@pytest.mark.parametrize(("kind", "body", "expected"), READ)
+async def test_an_update_says_what_was_done_and_by_whom(
+    bus: Bus, leader: FakeLeader, kind: str, body: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """Whatever is odd in it reads as absent."""
+    await deliver(leader, 1, body, kind)
+    update = await anext(bus)
+    assert update.kind == kind
+    assert update.raw == {**body, "pi_telegram_source_update_id": 1}
+    assert {name: getattr(update, name) for name in expected} == expected
+
+
+async def given(bus: Bus, leader: FakeLeader, body: dict[str, Any], kind: str = "message") -> Update:
+    await deliver(leader, 1, body, kind)
+    return await anext(bus)
+
+
+async def test_a_reply_names_the_message_it_answers(bus: Bus, leader: FakeLeader) -> None:
+    update = await given(bus, leader, {"message_id": 40, "text": "hi"})
+    await update.reply("ho", silent=True)
+    method, body = made(leader)
+    assert method == "sendMessage"
+    assert body["reply_parameters"]["message_id"] == 40
+    assert body["disable_notification"] is True
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        ({}, {"callback_query_id": "q"}),
+        ({"text": "ok"}, {"callback_query_id": "q", "text": "ok"}),
+        ({"text": "no!", "alert": True}, {"callback_query_id": "q", "text": "no!", "show_alert": True}),
+    ],
+)
+async def test_a_press_is_answered(bus: Bus, leader: FakeLeader, options: dict[str, Any], body: dict[str, Any]) -> None:
+    update = await given(bus, leader, {"id": "q", "data": "y"}, "callback")
+    await update.answer(**options)
+    assert made(leader) == ("answerCallbackQuery", body)
+
+
+async def test_only_a_press_is_answered(bus: Bus, leader: FakeLeader) -> None:
+    update = await given(bus, leader, {"message_id": 1, "text": "hi"})
+    with pytest.raises(ValueError, match="use reply"):
+        await update.answer("x")
+    assert leader.of(CallApi) == []
+
+
+MEMBERS = {
+    "revision": 3,
+    "members": [
+        {
+            "key": "nora",
+            "name": "Nora",
+            "slot": "A",
+            "target": {"chatId": CHAT, "threadId": 11},
+            "connectedAtMs": 1,
+            "lastHeartbeatMs": 2,
+        },
+        {"key": "x", "connectedAtMs": 1, "lastHeartbeatMs": 2},
+    ],
+}
+NORA = MemberInfo(key="nora", name="Nora", chat_id=CHAT, thread_id=11, slot="A", connected_at_ms=1, last_heartbeat_ms=2)
+NAMELESS = MemberInfo(
+    key="x", name=None, chat_id=None, thread_id=None, slot=None, connected_at_ms=1, last_heartbeat_ms=2
+)
+
+
+async def test_the_members_are_those_that_the_leader_lists(bus: Bus, leader: FakeLeader) -> None:
+    leader.replies["x.members.list"] = lambda e: ok(e, MEMBERS)
+    assert await bus.members() == (NORA, NAMELESS)
+    (asked,) = leader.of(MembersList)
+    assert (asked.after_revision, asked.wait_ms) == (None, None)
+
+
+async def test_a_watcher_sees_each_change_once(bus: Bus, leader: FakeLeader) -> None:
+    """It asks to be told of the next one, and a leader that has nothing new is asked again."""
+    answers = [MEMBERS, MEMBERS, {"revision": 4, "members": []}, {"revision": 1, "members": MEMBERS["members"]}]
+    leader.replies["x.members.list"] = lambda e: ok(e, answers.pop(0))
+    seen = []
+    async for members in bus.watch_members():
+        seen.append(len(members))
+        if len(seen) == 3:
+            break
+    assert seen == [2, 0, 2]
+    asked = [(one.after_revision, one.wait_ms) for one in leader.of(MembersList)]
+    assert asked == [(None, None), (3, agent.WATCH_WAIT_MS), (3, agent.WATCH_WAIT_MS), (4, agent.WATCH_WAIT_MS)]
+
+
+async def test_a_watcher_asks_a_new_leader_anew(bus: Bus, leader: FakeLeader) -> None:
+    """Whose revisions are others, though they may have the same numbers."""
+    leader.replies["x.members.list"] = lambda e: ok(e, MEMBERS)
+    watch = bus.watch_members()
+    assert await anext(watch) == (NORA, NAMELESS)
+    await leader.stop()
+    leader.replies["x.members.list"] = lambda e: ok(e, {**MEMBERS, "members": []})
+    await leader.start()
+    assert await anext(watch) == ()
+    assert leader.of(MembersList)[-1].after_revision is None
+
+
+@pytest.mark.parametrize(
+    ("other", "selector"), [("otto", AgentSelector(thread_name="otto")), (12, AgentSelector(thread_id=12))]
+)
+async def test_telling_another_agent_is_a_message_in_its_thread_and_a_note_to_it(
+    bus: Bus, leader: FakeLeader, other: str | int, selector: AgentSelector
+) -> None:
+    """In this order, and marked, so that the leader lets it through."""
+    leader.replies["follower.resolveAgentTarget"] = lambda e: ok(e, {"chatId": CHAT, "threadId": 12})
+    leader.replies["follower.callApi"] = lambda e: ok(
+        e, {"message_id": 9, "chat": {"id": CHAT}, "message_thread_id": 12}
+    )
+    sent = await bus.tell(other, "look at this")
+    assert (sent.message_id, sent.thread_id) == (9, 12)
+    asked = [one for one in leader.got if not isinstance(one, Heartbeat | Register)]
+    resolve, call, route = asked
+    assert isinstance(resolve, ResolveAgentTarget)
+    assert resolve.selector == selector
+    assert isinstance(call, CallApi)
+    assert call.args == (
+        "sendMessage",
+        {
+            "chat_id": CHAT,
+            "message_thread_id": 12,
+            "text": "look at this",
+            "__piTelegramCrossTargetDelivery": True,
+        },
+    )
+    assert isinstance(route, RouteAgentMessage)
+    assert (route.message.target, route.message.message_id) == (Target(chat_id=CHAT, thread_id=12), 9)
+    assert route.message.text == "look at this"
+
+
+async def test_an_agent_that_is_not_there_is_told_nothing(bus: Bus, leader: FakeLeader) -> None:
+    leader.replies["follower.resolveAgentTarget"] = lambda e: refuse(e, "no other agent is called otto")
+    with pytest.raises(RequestRefused, match="otto"):
+        await bus.tell("otto", "hi")
+    assert leader.of(CallApi) == []
+
+
+async def test_the_states_are_seen_as_they_change(leader: FakeLeader) -> None:
+    async with join("nora", home=leader.profile.home.root, start_leader=False) as bus:
+        states = bus.states()
+        seen = [await anext(states)]
+        while seen[-1].phase != "serving":
+            seen.append(await anext(states))
+        assert (bus.state, bus.reason) == ("serving", None)
+        await leader.stop()
+        async for state in states:
+            seen.append(state)
+            if state.phase == "no leader":
+                break
+        assert (bus.state, bus.reason) == ("no leader", seen[-1].reason)
+        assert bus.reason
+    assert bus.state == "left"
+
+
+async def test_a_program_knows_its_place(bus: Bus) -> None:
+    assert (bus.key, bus.name) == ("nora", "nora")
+    assert bus.target == Target(chat_id=CHAT, thread_id=11)
+
+
+async def test_two_programs_of_one_name_have_two_keys(bus: Bus, leader: FakeLeader) -> None:
+    async with joined(leader) as second:
+        assert (bus.key, second.key) == ("nora", "nora-2")
+
+
+async def test_without_a_name_the_key_is_that_of_the_directory(
+    leader: FakeLeader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the leader picks the name."""
+    (tmp_path / "My Project").mkdir()
+    monkeypatch.chdir(tmp_path / "My Project")
+    async with joined(leader, None) as bus:
+        assert (bus.key, bus.name) == ("my-project", None)
+        assert leader.of(Register)[-1].registration.thread_name is None
+
+
+async def test_a_send_waits_for_a_leader_and_can_be_given_up(profile: Profile) -> None:
+    async with join("nora", home=profile.home.root, start_leader=False) as bus:
+        with trio.move_on_after(0.02) as scope:
+            await bus.send("hi")
+        assert scope.cancelled_caught
+        assert bus.target is None
+
+
+async def test_a_follower_that_left_says_so_in_place_of_waiting(leader: FakeLeader) -> None:
+    async with joined(leader) as bus:
+        pass
+    for ask in (bus.send("hi"), bus.members(), bus.wait_serving()):
+        with pytest.raises(NoLeader, match="left the bus"):
+            await ask
+
+
+async def test_inside_a_wrapped_program_a_thread_has_to_be_asked_for(
+    leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TELEGRAM_BUS_PARENT", "builder")
+    with pytest.raises(SettingsError, match="builder"):
+        async with joined(leader, None):
+            pass
+    async with joined(leader, "own") as bus:
+        assert bus.key == "own"
+
+
+async def test_a_working_directory_that_is_gone_names_nobody(
+    leader: FakeLeader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(SettingsError, match="name this follower"):
+        async with joined(leader, None):
+            pass
+    async with joined(leader, "nora") as bus:
+        assert bus.key == "nora"
+
+
+async def test_a_bad_profile_or_home_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TELEGRAM_BUS_PARENT", raising=False)
+    with pytest.raises(SettingsError):
+        async with join("nora", profile="No Profile", home=tmp_path):
+            pass
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StateError):
+        async with join("nora", home=tmp_path / "file"):
+            pass
+
+
+async def test_what_ends_the_member_reaches_the_program_as_it_is(leader: FakeLeader) -> None:
+    """A fault of its files, say, while it works."""
+    inbox = leader.profile.inbox("nora")
+    leader.profile.ensure_follower("nora")
+    inbox.mkdir()
+    with pytest.raises(StateError):
+        async with joined(leader):
+            await trio.sleep_forever()
+
+
+def test_the_package_offers_the_api_by_name() -> None:
+    """Imported only when it is used."""
+    assert telegram_bus.join is join
