@@ -18,4 +18,4 @@ class Profile:
     short_descriptions: dict[str, str] = attrs.field(factory=dict)
     buttons: dict[int, Json] = attrs.field(factory=dict)
     rights: dict[bool, Json] = attrs.field(factory=dict)
-    photos: list[Json] = attrs.field(factory=list)
+    photos: list[list[Json]] = attrs.field(factory=list)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from telegram_bus.sandbox.model import World
 
 __all__ = [
+    "PERMISSIONS",
     "chat_full_view",
     "chat_state",
     "chat_view",
@@ -23,10 +24,10 @@ __all__ = [
 
 # Colours of names, as Telegram gives them to clients.
 ACCENTS = 7
-_PERMISSIONS = (
+PERMISSIONS = (
     "can_send_messages can_send_audios can_send_documents can_send_photos can_send_videos can_send_video_notes "
     "can_send_voice_notes can_send_polls can_send_other_messages can_add_web_page_previews can_change_info "
-    "can_invite_users can_pin_messages can_manage_topics"
+    "can_invite_users can_pin_messages can_manage_topics can_react_to_messages can_edit_tag"
 ).split()
 
 
@@ -67,9 +68,16 @@ def chat_full_view(world: World, chat: Chat) -> Json:
         "max_reaction_count": 11,
         "accepted_gift_types": gifts,
     }
+    if chat.photo:
+        view["photo"] = chat.photo
+    if chat.pinned:
+        # The newest one by its date, which is not always the one pinned last.
+        view["pinned_message"] = message_view(world, chat.messages[max(chat.pinned)])
     if chat.type == "private":
         return view | {"active_usernames": [world.users[chat.id].username]}
-    return view | {"permissions": dict.fromkeys(_PERMISSIONS, True)}
+    if chat.description:
+        view["description"] = chat.description
+    return view | {"permissions": dict.fromkeys(PERMISSIONS, True) | chat.permissions}
 
 
 def message_view(world: World, message: Message, *, nested: bool = False) -> Json:
@@ -142,6 +150,10 @@ def chat_state(world: World, chat: Chat) -> Json:
         "has_topics": world.topics_on(chat),
         "members": chat.members,
         "bot_status": chat.bot_status,
+        "rights": sorted(chat.rights),
+        "pinned": list(chat.pinned),
+        "general": {"name": chat.general.name, "closed": chat.general.closed, "hidden": chat.general.hidden},
+        "migrated_to": chat.migrated_to,
         "topics": [topic_view(topic) for topic in chat.topics.values()],
         "messages": [shown_message(world, message) for message in chat.messages.values()],
     }

@@ -6,19 +6,40 @@ from collections.abc import Callable
 from typing import Any
 
 from telegram_bus.sandbox.args import Args
-from telegram_bus.sandbox.methods import chats, messages, presence, settings, topics
+from telegram_bus.sandbox.methods import (
+    chats,
+    contents,
+    copies,
+    editing_chats,
+    files,
+    general,
+    links,
+    media,
+    members,
+    messages,
+    pins,
+    polls,
+    presence,
+    profile,
+    settings,
+    topics,
+)
 from telegram_bus.sandbox.model import World
+from telegram_bus.sandbox.model_acts import close_due_polls
 from telegram_bus.sandbox.refusal import Refusal
 
 __all__ = ["METHODS", "Method", "call"]
 
 Method = Callable[[World, Args, float], Any]
 
+_MODULES = (
+    chats, contents, copies, editing_chats, files, general, links, media, members, messages, pins, polls, presence,
+    profile, settings, topics,
+)  # fmt: skip
+
 # getUpdates is absent: it may wait, so the poll endpoint answers it.
 METHODS: dict[str, Method] = {
-    method.__name__.replace("_", ""): method
-    for module in (chats, messages, presence, settings, topics)
-    for method in module.METHODS
+    method.__name__.replace("_", ""): method for module in _MODULES for method in module.METHODS
 }
 
 
@@ -27,4 +48,5 @@ def call(world: World, method: str, args: Args, now: float) -> Any:
     found = METHODS.get(method.lower())
     if found is None:
         raise Refusal(404, "Not Found: method not found")
+    close_due_polls(world, now)
     return found(world, args, now)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from telegram_bus.sandbox.args import Args
-from telegram_bus.sandbox.methods.finding import find_chat, find_open_chat
+from telegram_bus.sandbox.methods.finding import find_chat, find_open_chat, find_user
 from telegram_bus.sandbox.model import World
-from telegram_bus.sandbox.model_types import Chat, Json, User
+from telegram_bus.sandbox.model_members import member_view
+from telegram_bus.sandbox.model_types import Json
 from telegram_bus.sandbox.model_views import chat_full_view, user_view
 from telegram_bus.sandbox.refusal import bad_request
 
 __all__ = ["METHODS", "getchat", "getchatadministrators", "getchatmember", "getchatmembercount", "getme"]
-
-_ALL_RIGHTS = (
-    "can_manage_chat can_delete_messages can_manage_video_chats can_restrict_members can_promote_members "
-    "can_change_info can_invite_users can_post_stories can_edit_stories can_delete_stories can_pin_messages "
-    "can_manage_topics can_send_welcome_messages"
-).split()
 
 
 def getme(world: World, args: Args, now: float) -> Json:  # noqa: ARG001 - one shape for all methods
@@ -40,13 +35,7 @@ def getchat(world: World, args: Args, now: float) -> Json:  # noqa: ARG001
 def getchatmember(world: World, args: Args, now: float) -> Json:  # noqa: ARG001
     """getChatMember."""
     chat = find_open_chat(world, args)
-    user_id = args.integer("user_id")
-    if user_id <= 0:
-        raise bad_request("invalid user_id specified")
-    user = world.bot if user_id == world.bot.id else world.users.get(user_id)
-    if user is None:
-        raise bad_request("user not found")
-    return _member(world, chat, user)
+    return member_view(world, chat, find_user(world, args))
 
 
 def getchatadministrators(world: World, args: Args, now: float) -> list[Json]:  # noqa: ARG001
@@ -54,8 +43,8 @@ def getchatadministrators(world: World, args: Args, now: float) -> list[Json]:  
     chat = find_open_chat(world, args)
     if chat.type == "private":
         raise bad_request("there are no administrators in the private chat")
-    owner = [_member(world, chat, world.owner)]
-    return [*owner, _member(world, chat, world.bot)] if chat.bot_is_admin else owner
+    people = [world.users[user_id] for user_id in (world.owner.id, *chat.admins)]
+    return [member_view(world, chat, user) for user in (*people, *([world.bot] if chat.bot_is_admin else []))]
 
 
 def getchatmembercount(world: World, args: Args, now: float) -> int:  # noqa: ARG001
@@ -64,17 +53,3 @@ def getchatmembercount(world: World, args: Args, now: float) -> int:  # noqa: AR
 
 
 METHODS = (getme, getchat, getchatmember, getchatadministrators, getchatmembercount)
-
-
-def _member(world: World, chat: Chat, user: User) -> Json:
-    shown = {"user": user_view(user)}
-    if user is world.bot:
-        if not chat.bot_is_admin:
-            return shown | {"status": chat.bot_status}
-        rights = {right: right in chat.rights for right in _ALL_RIGHTS}
-        return shown | {"status": "administrator", "can_be_edited": False, "is_anonymous": False} | rights
-    if user.id not in chat.members:
-        return shown | {"status": "left"}
-    if chat.type != "private" and user is world.owner:
-        return shown | {"status": "creator", "is_anonymous": False}
-    return shown | {"status": "member"}

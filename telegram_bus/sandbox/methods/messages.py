@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from telegram_bus.sandbox.args import Args
 from telegram_bus.sandbox.entities import read_text
-from telegram_bus.sandbox.methods.finding import (
-    find_chat,
-    find_open_chat,
-    find_replied,
-    find_thread,
-    need_message,
-    read_keyboard,
-)
+from telegram_bus.sandbox.methods.finding import find_chat, need_message, read_keyboard
+from telegram_bus.sandbox.methods.posting import find_place, link_preview, put
 from telegram_bus.sandbox.model import World
 from telegram_bus.sandbox.model_types import Chat, Json, Message
 from telegram_bus.sandbox.refusal import bad_request
 
-__all__ = ["METHODS", "deletemessage", "deletemessages", "editmessagereplymarkup", "editmessagetext", "sendmessage"]
+__all__ = [
+    "METHODS", "NOT_MODIFIED", "deletemessage", "deletemessages", "edited", "editmessagereplymarkup", "editmessagetext",
+    "find_editable", "sendmessage",
+]  # fmt: skip
 
 DELETABLE_FOR = 48 * 3600  # seconds, M7
 NOT_MODIFIED = (
@@ -28,42 +25,35 @@ NOT_MODIFIED = (
 def sendmessage(world: World, args: Args, now: float) -> Json:
     """sendMessage."""
     text, entities = read_text(args)
-    keyboard = read_keyboard(args)
-    chat = find_open_chat(world, args)
-    replied = find_replied(chat, args)
-    thread_id = find_thread(chat, args, replied)
-    message = world.post(
-        chat,
-        world.bot,
-        now,
-        text=text,
-        entities=entities,
-        thread_id=thread_id,
-        reply_to=replied.message_id if replied else 0,
-        reply_markup=keyboard,
-    )
-    return world.view(message)
+    preview = link_preview(args, text, entities)
+    place = find_place(world, args)
+    return world.view(put(world, place, now, text=text, entities=entities, extras=preview))
 
 
 def editmessagetext(world: World, args: Args, now: float) -> Json:
     """editMessageText: without `reply_markup` the keyboard goes (M6)."""
     text, entities = read_text(args)
+    preview = link_preview(args, text, entities)
     keyboard = read_keyboard(args)
-    message = _editable(world, args)
-    if (text, entities, keyboard) == (message.text, message.entities, message.reply_markup):
+    message = find_editable(world, args)
+    if message.content:
+        raise bad_request("there is no text in the message to edit")
+    old = message.text, message.entities, message.reply_markup, message.extras
+    extras = {name: value for name, value in message.extras.items() if name != "link_preview_options"} | preview
+    if (text, entities, keyboard, extras) == old:
         raise bad_request(NOT_MODIFIED)
-    message.text, message.entities, message.reply_markup = text, entities, keyboard
-    return _edited(world, message, now)
+    message.text, message.entities, message.reply_markup, message.extras = text, entities, keyboard, extras
+    return edited(world, message, now)
 
 
 def editmessagereplymarkup(world: World, args: Args, now: float) -> Json:
     """editMessageReplyMarkup."""
     keyboard = read_keyboard(args)
-    message = _editable(world, args)
+    message = find_editable(world, args)
     if keyboard == message.reply_markup:
         raise bad_request(NOT_MODIFIED)
     message.reply_markup = keyboard
-    return _edited(world, message, now)
+    return edited(world, message, now)
 
 
 def deletemessage(world: World, args: Args, now: float) -> bool:
@@ -93,7 +83,8 @@ def deletemessages(world: World, args: Args, now: float) -> bool:
 METHODS = (sendmessage, editmessagetext, editmessagereplymarkup, deletemessage, deletemessages)
 
 
-def _editable(world: World, args: Args) -> Message:
+def find_editable(world: World, args: Args) -> Message:
+    """The message that a call edits: one of the bot's own (M6)."""
     chat = find_chat(world, args)
     if not args.has("message_id"):
         raise bad_request("message identifier is not specified")
@@ -103,7 +94,8 @@ def _editable(world: World, args: Args) -> Message:
     return message
 
 
-def _edited(world: World, message: Message, now: float) -> Json:
+def edited(world: World, message: Message, now: float) -> Json:
+    """Note that a message was edited; returns it as the call's result."""
     message.edit_date = int(now)
     world.changed(message)
     return world.view(message)
@@ -112,7 +104,7 @@ def _edited(world: World, message: Message, now: float) -> Json:
 def _may_delete(world: World, chat: Chat, message: Message, now: float) -> bool:
     if "forum_topic_created" in message.service:
         return False
-    if chat.type != "private" and "can_delete_messages" in chat.rights:
+    if chat.type != "private" and chat.bot_is_admin and "can_delete_messages" in chat.rights:
         return True
     if now - message.date > DELETABLE_FOR:
         return False

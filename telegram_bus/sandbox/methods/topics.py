@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telegram_bus.sandbox.args import Args
-from telegram_bus.sandbox.methods.finding import find_chat, find_open_chat
+from telegram_bus.sandbox.methods.finding import find_chat, find_open_chat, need_right
 from telegram_bus.sandbox.model import ICON_COLORS, World
 from telegram_bus.sandbox.model_types import Chat, Json, Topic
 from telegram_bus.sandbox.refusal import bad_request
@@ -32,7 +32,7 @@ def createforumtopic(world: World, args: Args, now: float) -> Json:
     if not world.topics_on(chat):
         raise bad_request("the chat is not a forum")
     if chat.is_forum:
-        _need_right(chat, "can_manage_topics", "create a topic")
+        need_right(chat, "can_manage_topics", "create a topic")
     name = clean_name(args.text("name"))
     if not name:
         raise bad_request("name must be non-empty")
@@ -52,7 +52,7 @@ def editforumtopic(world: World, args: Args, now: float) -> bool:
     """editForumTopic (T10)."""
     chat = _topic_chat(world, args)
     topic = _topic(chat, args)
-    _need_right(chat, "can_manage_topics", "edit the topic")
+    need_right(chat, "can_manage_topics", "edit the topic")
     name = clean_name(args.text("name"))
     edited: Json = {"name": name} if name else {}
     if args.text("icon_custom_emoji_id"):
@@ -81,13 +81,13 @@ def deleteforumtopic(world: World, args: Args, now: float) -> bool:  # noqa: ARG
     """deleteForumTopic (T13)."""
     chat = _topic_chat(world, args)
     topic = _topic(chat, args)
-    _need_right(chat, "can_delete_messages", "delete the topic")
+    need_right(chat, "can_delete_messages", "delete the topic")
     world.drop_topic(chat, topic)
     return True
 
 
 def getforumtopiciconstickers(world: World, args: Args, now: float) -> list[Json]:  # noqa: ARG001
-    """getForumTopicIconStickers."""
+    """getForumTopicIconStickers: sizes as of the real ones; the files are not there."""
     return [_sticker(identifier, emoji) for identifier, emoji in ICONS.items()]
 
 
@@ -121,6 +121,30 @@ def _sticker(identifier: str, emoji: str) -> Json:
     }
 
 
+def _sticker(identifier: str, emoji: str) -> Json:
+    number = f"{int(identifier) % 10**11:011}"
+    return {
+        "file_id": f"CAACAgI{identifier}",
+        "file_unique_id": f"AgAD{number}",
+        "file_size": 32_768,
+        "type": "custom_emoji",
+        "width": 512,
+        "height": 512,
+        "is_animated": True,
+        "is_video": False,
+        "thumbnail": {
+            "file_id": f"AAMCAgI{identifier}",
+            "file_unique_id": f"AQAD{number}x",
+            "file_size": 4_096,
+            "width": 128,
+            "height": 128,
+        },
+        "emoji": emoji,
+        "set_name": "Topics",
+        "custom_emoji_id": identifier,
+    }
+
+
 def _topic_chat(world: World, args: Args) -> Chat:
     chat = find_chat(world, args)
     if not (chat.is_forum or chat.type == "private"):
@@ -138,11 +162,6 @@ def _topic(chat: Chat, args: Args) -> Topic:
     return topic
 
 
-def _need_right(chat: Chat, right: str, doing: str) -> None:
-    if chat.type != "private" and right not in chat.rights:
-        raise bad_request(f"not enough rights to {doing}")
-
-
 def _icon(args: Args) -> str:
     icon = args.text("icon_custom_emoji_id")
     if icon and icon not in ICONS:
@@ -155,7 +174,7 @@ def _close(world: World, args: Args, now: float, *, closed: bool) -> bool:
     if not chat.is_forum:
         raise bad_request("the chat is not a supergroup forum")
     topic = _topic(chat, args)
-    _need_right(chat, "can_manage_topics", "close the topic" if closed else "reopen the topic")
+    need_right(chat, "can_manage_topics", "close the topic" if closed else "reopen the topic")
     if topic.closed is closed:
         raise bad_request("TOPIC_NOT_MODIFIED")
     world.close_topic(chat, world.bot, topic, now, closed=closed)
