@@ -171,6 +171,8 @@ class _Leader:
             with trio.move_on_after(DRAIN_LIMIT):
                 await self.sender.drain()
             nursery.cancel_scope.cancel(reason)
+        self.lease.check()  # the locks are held to the last: nobody can have published in our place
+        self.endpoint.withdraw()
         log.info("ended: %s", reason)
         return reason
 

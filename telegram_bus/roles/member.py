@@ -144,6 +144,7 @@ class Member:
                 try:
                     await self._stay_registered(str(endpoint.public))
                 finally:
+                    endpoint.withdraw()  # the lock of the seat is held until later
                     self.state.set(MemberState(phase="left"))
 
     async def ask(self, build: Callable[[dict[str, Any]], Envelope]) -> Ack:

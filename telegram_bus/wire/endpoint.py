@@ -80,6 +80,14 @@ class Endpoint:
         self.publish()
         return True
 
+    def withdraw(self) -> None:
+        """Remove the public path if it leads here, so that nothing is left behind.
+
+        Only for who holds a lock that keeps others from publishing meanwhile (the lease, the follower's lock).
+        """
+        if _link_of(self.public) == self.private.name:
+            self.public.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Stop listening and remove the private path, if it is still ours."""
         owned = self._owns_private()

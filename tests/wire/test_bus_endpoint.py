@@ -82,6 +82,19 @@ def test_at_its_end_only_the_private_path_goes(directory: Path) -> None:
     assert not endpoint.public.exists(), "it dangles, which counts as missing"
 
 
+def test_a_withdrawn_endpoint_leaves_nothing_and_never_its_successor_s(directory: Path) -> None:
+    public = directory / "bus.sock"
+    with open_endpoint(public) as first:
+        first.publish()
+        with open_endpoint(public) as second:
+            second.publish()
+            first.withdraw()
+            assert public.is_symlink()
+            second.withdraw()
+            assert not public.is_symlink()
+    assert list(directory.iterdir()) == []
+
+
 async def test_a_published_endpoint_stays_as_it_is(directory: Path) -> None:
     with open_endpoint(directory / "leader.sock") as endpoint:
         endpoint.publish()
