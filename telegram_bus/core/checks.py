@@ -24,6 +24,7 @@ __all__ = [
     "choice",
     "filled_text",
     "integer",
+    "json_object",
     "matching",
     "number",
     "positive_integer",
@@ -171,6 +172,13 @@ def safe_integer(least: int | None = None) -> Check:
         raise Mismatch(wanted)
 
     return check
+
+
+def json_object(value: Any) -> dict[str, Any]:
+    """An object with anything in it."""
+    if type(value) is dict:
+        return value
+    raise Mismatch("must be an object")
 
 
 def array(value: Any) -> tuple[Any, ...]:

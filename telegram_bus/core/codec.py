@@ -39,6 +39,8 @@ _KINDS: Final[tuple[type[Envelope], ...]] = (
     extensions.MembersList,
     extensions.StatusGet,
     extensions.OperatorStop,
+    extensions.FileSend,
+    extensions.FileGet,
 )
 """Every kind there is. A further one is a class with a `KIND` and a line here; see `shapes.reader` for its fields."""
 

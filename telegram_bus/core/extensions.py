@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from attrs import frozen
 
-from telegram_bus.core.envelopes import Envelope
+from telegram_bus.core.envelopes import Envelope, FollowerRequest
 
-__all__ = ["Extension", "MembersList", "OperatorStop", "StatusGet"]
+__all__ = ["Carrying", "Extension", "FileGet", "FilePart", "FileSend", "MembersList", "OperatorStop", "StatusGet"]
 
 
 @frozen(kw_only=True)
 class Extension(Envelope):
-    """A request of ours: in nobody's name, so it carries neither instance nor generation."""
+    """A request in nobody's name: it carries neither instance nor generation."""
 
 
 @frozen(kw_only=True)
@@ -41,3 +41,35 @@ class OperatorStop(Extension):
     """Asks the leader to end in order; needs the operator's secret."""
 
     KIND: ClassVar[str] = "x.operator.stop"
+
+
+@frozen(kw_only=True)
+class FilePart:
+    """An open file that travels beside a request: the field of the call that it fills, and its name for people."""
+
+    field: str
+    name: str
+
+
+@frozen(kw_only=True)
+class FileSend(FollowerRequest):
+    """The follower wants a call made that uploads files, which come beside it as open descriptors, one a part."""
+
+    KIND: ClassVar[str] = "x.file.send"
+
+    method: str
+    params: Any
+    files: tuple[FilePart, ...]
+
+
+@frozen(kw_only=True)
+class FileGet(FollowerRequest):
+    """The follower wants a file written into the descriptor that comes beside the request."""
+
+    KIND: ClassVar[str] = "x.file.get"
+
+    file_id: str
+
+
+Carrying = FileSend | FileGet
+"""Requests beside which open descriptors travel."""

@@ -11,7 +11,7 @@ import cattrs
 from cattrs.fns import identity
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
-from telegram_bus.core import checks, envelopes, payloads, values
+from telegram_bus.core import checks, envelopes, extensions, payloads, values
 from telegram_bus.core.checks import Check, Mismatch
 
 __all__ = ["Writer", "reader", "write_payload", "writer"]
@@ -51,6 +51,16 @@ _CONSTRAINED: Final[Mapping[type, Mapping[str, Check]]] = {
         "donor_acquisition_id": _short,
         "donor_acquired_at_ms": _natural,
         "handoff_token": checks.bounded_text(32, 256),
+    },
+    extensions.FilePart: {
+        "field": checks.matching("[a-z][a-z0-9_]{0,31}", "the name of a field"),
+        "name": checks.bounded_text(1, 256),
+    },
+    extensions.FileSend: {
+        "params": checks.json_object,
+    },
+    extensions.FileGet: {
+        "file_id": checks.bounded_text(1, 512),
     },
     payloads.AdmissionReceipt: {
         "receipt_id": _not_empty,

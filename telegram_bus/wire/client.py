@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -25,8 +25,10 @@ from telegram_bus.core.errors import (
     NotSent,
     RequestRefused,
 )
+from telegram_bus.core.extensions import FileSend
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.wire.connection import Connection, Peer, credentials_of, is_trusted
+from telegram_bus.wire.descriptors import MAX_DESCRIPTORS, Descriptors
 from telegram_bus.wire.limits import DEFAULT_LIMITS, MIB
 
 __all__ = ["BusClient", "is_repeatable", "open_client", "request_once"]
@@ -50,7 +52,7 @@ def is_repeatable(envelope: Envelope) -> bool:
         # `call` and `callMultipart` name the API's method first; `downloadFile` only reads
         called = envelope.args[0] if envelope.args else None
         return envelope.method == "downloadFile" or (isinstance(called, str) and repeatable(called))
-    return not isinstance(envelope, OfferQueueHandoff | RouteAgentMessage)
+    return not isinstance(envelope, OfferQueueHandoff | RouteAgentMessage | FileSend)
 
 
 @asynccontextmanager
@@ -122,8 +124,10 @@ class BusClient:
         self._in_company = True  # whether several answers came at once the last time, or may have waited to ask
         self._abandoned: str | None = None
 
-    async def request(self, envelope: Envelope) -> Ack:
+    async def request(self, envelope: Envelope, descriptors: Sequence[int] = ()) -> Ack:
         """Send a request and wait for its ack, which may be a refusal (`ok` false). The caller limits the time.
+
+        `descriptors` are open files that travel beside it; they stay the caller's, open until this returns.
 
         A request that is cancelled has lost interest in its answer; it may be carried out all the same. Raises
         RequestRefused (too long for any server), NotSent (nothing left this process: ask again at will), AnswerLost
@@ -137,7 +141,7 @@ class BusClient:
             await connection.wait_drained()
             if connection is not self._connection:
                 raise NotSent("the connection was lost before the request could be sent")
-        waiting = self._put(connection, envelope, line)
+        waiting = self._put(connection, envelope, line, descriptors)
         await self._flush(connection)
         if waiting.result is not None:
             return waiting.result.unwrap()
@@ -174,10 +178,11 @@ class BusClient:
 
     # requests
 
-    def _put(self, connection: Connection, envelope: Envelope, line: bytes) -> _Waiting:
+    def _put(self, connection: Connection, envelope: Envelope, line: bytes, descriptors: Sequence[int]) -> _Waiting:
         if envelope.request_id in self._waiting:
             raise NotSent(f"a request with the id {envelope.request_id!r} is under way: each has an id of its own")
-        waiting = _Waiting(envelope, connection.put(line))
+        beside = _duplicates(descriptors) if descriptors else None
+        waiting = _Waiting(envelope, connection.put(line, beside))
         self._waiting[envelope.request_id] = waiting
         return waiting
 
@@ -283,6 +288,15 @@ class BusClient:
         for one in waiting.values():
             one.settle(outcome.Error(_fault(one, connection.sent, reason)))
         self._lost.set()
+
+
+def _duplicates(descriptors: Sequence[int]) -> Descriptors:
+    if len(descriptors) > MAX_DESCRIPTORS:
+        raise RequestRefused(f"{len(descriptors)} files are too many for one request: {MAX_DESCRIPTORS} at most")
+    try:
+        return Descriptors.duplicates(descriptors)
+    except OSError as error:
+        raise NotSent(f"the open files cannot be sent along: {error.strerror}") from error
 
 
 def _fault(waiting: _Waiting, sent: int, reason: str) -> BusError:

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import os
 import socket
+from collections import deque
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import field, frozen
 
 from telegram_bus import host
 from telegram_bus.core.framing import LineSplitter
+from telegram_bus.wire.descriptors import (
+    CONTROL_SIZE,
+    RECEIVE_FLAGS,
+    Descriptors,
+    TooManyDescriptors,
+    pack,
+    unpack,
+)
 from telegram_bus.wire.limits import KIB
 
 __all__ = ["Connection", "Peer", "credentials_of", "is_trusted"]
 
 READ: Final = 65 * KIB  # one recv: enough to see that an unknown peer's line is too long
+HELD: Final = 8  # groups of descriptors whose lines are not complete; more is no peer of ours
 LONG_READ: Final = 256 * KIB  # within a long line: what a Unix socket's buffer holds (wmem_default is 208 KiB)
 
 
 @frozen
 class Peer:
-    """The process at the other end, as the kernel says: its pid (0 from another PID namespace) and uid."""
+    """The process at the other end, as the kernel says: its pid (0 from another PID namespace) and uid.
+
+    `descriptors` are the open files that came beside a request of it.
+    """
 
     pid: int
     uid: int
+    descriptors: Descriptors | None = field(default=None, eq=False, repr=False)
 
 
 def credentials_of(sock: socket.socket) -> Peer:
@@ -44,10 +58,27 @@ class Connection:
     `drain` has sent it. One task at a time may `receive` and one may `drain`. A broken connection closes
     itself; the reader gets to know as None or as trio.ClosedResourceError.
 
+    Open files travel beside a line that is `put` with them. Where `takes` is set, those that the peer sent wait in
+    `held`, one group a line; elsewhere the kernel closes them.
+
     Raw, because trio.SocketStream takes two failing system calls and 16 microseconds more for each round trip.
     """
 
-    __slots__ = ("_due", "_fd", "_largest", "_out", "_sock", "drained", "lines", "progress_at", "queued", "unsent")
+    __slots__ = (
+        "_beside",
+        "_due",
+        "_fd",
+        "_largest",
+        "_out",
+        "_sock",
+        "drained",
+        "held",
+        "lines",
+        "progress_at",
+        "queued",
+        "takes",
+        "unsent",
+    )
 
     def __init__(self, sock: socket.socket, limit: int) -> None:
         sock.setblocking(False)
@@ -56,6 +87,9 @@ class Connection:
         self._out: list[bytes] = []
         self._largest = 0
         self._due = False  # some task is about to flush
+        self._beside: deque[tuple[int, Descriptors]] = deque()  # what goes with the byte at this place of the stream
+        self.held: deque[Descriptors] = deque()
+        self.takes = False  # recvmsg takes up to a microsecond more than recv
         self.lines = LineSplitter(limit)
         self.queued = 0  # bytes that were ever put
         self.unsent = 0  # bytes of them that the kernel has not taken
@@ -81,9 +115,10 @@ class Connection:
         return self.receive_nowait()
 
     def receive_nowait(self) -> list[bytes] | None:
-        """As `receive`, once the connection is readable."""
+        """As `receive`, once the connection is readable; raises TooManyDescriptors too."""
+        size = READ if self.lines.pending < READ else LONG_READ
         try:
-            data = self._sock.recv(READ if self.lines.pending < READ else LONG_READ)
+            data = self._receive_both(size) if self.takes else self._sock.recv(size)
         except BlockingIOError:
             return []
         except OSError:  # reset by the peer
@@ -91,15 +126,33 @@ class Connection:
             return None
         return self.lines.feed(data) if data else None
 
+    def _receive_both(self, size: int) -> bytes:
+        data, ancillary, flags, _address = self._sock.recvmsg(size, CONTROL_SIZE, RECEIVE_FLAGS)
+        if ancillary:
+            self.held.append(unpack(ancillary, flags))
+            if len(self.held) > HELD:
+                raise TooManyDescriptors("open files came beside lines that do not end")
+        return data
+
+    def drop_held(self) -> None:
+        """Close the open files that no request has claimed."""
+        while self.held:
+            self.held.popleft().close()
+
     async def wait_readable(self) -> None:
         """Wait until the peer has sent something or left; raises trio.ClosedResourceError."""
         if self._fd < 0:
             raise trio.ClosedResourceError
         await trio.lowlevel.wait_readable(self._fd)
 
-    def put(self, line: bytes) -> int:
-        """Add a line, with its end, to what goes out next; return how many bytes were put before it."""
+    def put(self, line: bytes, beside: Descriptors | None = None) -> int:
+        """Add a line, with its end, to what goes out next; return how many bytes were put before it.
+
+        `beside` are open files that travel with it; the connection closes them.
+        """
         before = self.queued
+        if beside is not None:
+            self._beside.append((before, beside))
         self._out.append(line)
         size = len(line)
         self.queued = before + size
@@ -120,7 +173,7 @@ class Connection:
         out = self._out
         data = out[0] if len(out) == 1 else b"".join(out)
         try:
-            sent = self._sock.send(data)
+            sent = self._send_both(memoryview(data)) if self._beside else self._sock.send(data)
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -166,11 +219,22 @@ class Connection:
             raise trio.ClosedResourceError
         await trio.lowlevel.wait_writable(self._fd)
         try:
-            sent = self._sock.send(data)
+            sent = self._send_both(data) if self._beside else self._sock.send(data)
         except BlockingIOError:  # writable is a hint
             return 0
         self.unsent -= sent
         self.progress_at = trio.current_time()
+        return sent
+
+    def _send_both(self, data: memoryview) -> int:
+        """Send what comes before the next open files, or they and the first part of their line."""
+        place, beside = self._beside[0]
+        if gap := place - self.sent:
+            return self._sock.send(data[:gap])
+        until = self._beside[1][0] - place if len(self._beside) > 1 else len(data)
+        sent = self._sock.sendmsg([data[:until]], pack(beside))
+        self._beside.popleft()
+        beside.close()
         return sent
 
     async def wait_drained(self) -> None:
@@ -186,3 +250,7 @@ class Connection:
             trio.lowlevel.notify_closing(self._fd)
             self._fd = -1
             self._sock.close()
+            self.drop_held()
+            for _place, beside in self._beside:
+                beside.close()
+            self._beside.clear()

@@ -6,12 +6,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+import attrs
 import trio
 
 from telegram_bus.core.codec import decode, encode
 from telegram_bus.core.envelopes import Ack, Envelope
 from telegram_bus.core.errors import BusError, InvalidEnvelope, LineTooLong
+from telegram_bus.core.extensions import Carrying
 from telegram_bus.wire.connection import Connection, Peer
+from telegram_bus.wire.descriptors import Descriptors, TooManyDescriptors
 
 if TYPE_CHECKING:
     from telegram_bus.wire.crowd import Crowd
@@ -108,9 +111,11 @@ class Session:
                     self._note_half_line(connection.lines.pending)
                 if lines:
                     await self._handle(lines, nursery)
+                if connection.held and not connection.lines.pending:
+                    connection.drop_held()  # their lines have come, and did not want them
         except trio.ClosedResourceError:
             return
-        except LineTooLong as fault:
+        except (LineTooLong, TooManyDescriptors) as fault:
             self.end(f"was refused: {fault}")
 
     async def _take_seat(self) -> bool:
@@ -173,16 +178,25 @@ class Session:
         try:
             envelope = decode(line)
         except InvalidEnvelope as fault:
+            self.connection.drop_held()  # nobody knows any more which line they belong to
             self._give_now(_failure(INVALID, fault))
             return
+        peer, beside = self._peer, None
+        if self.connection.held and isinstance(envelope, Carrying):
+            beside = self.connection.held.popleft()
+            peer = attrs.evolve(peer, descriptors=beside)
         try:
-            answer = self._respond(envelope, self._peer)
+            answer = self._respond(envelope, peer)
         except Exception as fault:  # a fault in answering one request must not cost the others theirs
             log.exception("cannot answer a %s", envelope.KIND)
             answer = _failure(envelope.request_id, fault)
         if isinstance(answer, Ack):
+            if beside is not None:
+                beside.close()
             self._give_now(answer)
             return
+        if beside is not None:
+            answer = _closing(answer, beside)
         self._in_flight += 1
         self._in_flight_bytes += len(line)
         self._leave_unknown()
@@ -239,6 +253,7 @@ class Session:
 
     def _become_known(self) -> None:
         self._known = True
+        self.connection.takes = True
         self.connection.lines.limit = self._limits.line
         self._leave_unknown()
 
@@ -247,6 +262,18 @@ class Session:
         if self._seated:
             self._seated = False
             self._crowd.seats.release()
+
+
+def _closing(work: Callable[[], Awaitable[Ack]], beside: Descriptors) -> Callable[[], Awaitable[Ack]]:
+    """The work, and then the end of the open files that nobody took over."""
+
+    async def closing() -> Ack:
+        try:
+            return await work()
+        finally:
+            beside.close()
+
+    return closing
 
 
 def _failure(request_id: str, fault: Exception) -> Ack:

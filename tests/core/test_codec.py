@@ -15,7 +15,7 @@ from telegram_bus.core import codec, payloads, values
 from telegram_bus.core.codec import decode, dumps, encode, kinds, loads
 from telegram_bus.core.envelopes import ABSENT, Ack, AgentSelector, Envelope, ForwardMessage, Register
 from telegram_bus.core.errors import InvalidEnvelope
-from telegram_bus.core.extensions import MembersList, OperatorStop, StatusGet
+from telegram_bus.core.extensions import FilePart, MembersList, OperatorStop, StatusGet
 
 TOKEN = "t" * 32
 RECEIPT = {"queueKind": "control", "receiptId": "r", "sourceUpdateIds": [1]}
@@ -322,6 +322,12 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "source_message_ids": st.lists(ids, max_size=3).map(tuple),
     "journal_binding_key": filled,
     "old_target": both_ids,
+    "file_id": st.text(min_size=1, max_size=99),
+    "params": st.dictionaries(st.text(), json_values, max_size=3),
+    "files": st.lists(
+        st.builds(FilePart, field=st.sampled_from(["document", "file0"]), name=st.text(min_size=1, max_size=99)),
+        max_size=3,
+    ).map(tuple),
 }
 
 
