@@ -19,18 +19,19 @@ from telegram_bus.botapi.sender import Sender
 from telegram_bus.botapi.transport import BotApi, open_api
 from telegram_bus.core import admission, identity
 from telegram_bus.core.envelopes import Ack, Envelope
-from telegram_bus.core.errors import BusError, StateError, single_fault
+from telegram_bus.core.errors import StateError, single_fault
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.core.routing import Rules
 from telegram_bus.roles import leadership
+from telegram_bus.roles.bot import BotFacts, hindrances, learn_bot
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.requests import Requests
 from telegram_bus.roles.settings import Settings, store_settings
-from telegram_bus.roles.term import BotFacts, Term, now_ms
+from telegram_bus.roles.term import Term, now_ms
 from telegram_bus.roles.threads import Threads
 from telegram_bus.store import Store, open_store
 from telegram_bus.wire.endpoint import Endpoint, open_endpoint
@@ -48,8 +49,6 @@ STOPPED: Final = "an operator stopped it"
 PRUNE_EVERY: Final = 1.0  # protocol section 10
 PURGE_EVERY: Final = 3_600.0
 DRAIN_LIMIT: Final = 1.0  # a leader that is told to end is gone in less than 2 s
-LEARN_PAUSE: Final = 1.0
-LEARN_LONGEST_PAUSE: Final = 60.0
 
 
 async def run_leader(
@@ -261,35 +260,12 @@ class _Leader:
             await trio.sleep(PURGE_EVERY)
 
     async def _learn_bot(self) -> None:
-        """Ask Telegram who the bot is, for as long as it takes, and say what its settings forbid."""
-        pause = LEARN_PAUSE
-        while True:
-            try:
-                me = await self.api.call("getMe", {})
-                break
-            except BusError as error:
-                log.warning("who the bot is will be asked again: %s", error)
-                await trio.sleep(pause)
-                pause = min(pause * 2, LEARN_LONGEST_PAUSE)
-        facts = BotFacts(
-            id=self.settings.bot_id,
-            username=me.get("username"),
-            has_topics=me.get("has_topics_enabled"),
-            reads_groups=me.get("can_read_all_group_messages"),
-        )
+        """Learn who the bot is, and say what its settings forbid."""
+        facts = await learn_bot(self.api.call, self.settings.bot_id, self.settings.chat)
         self.term.bot = facts
         log.info("the bot is %s", facts.name)
-        if self.settings.chat > 0 and facts.has_topics is False:
-            log.warning(
-                "%s has no threads in private chats: switch on Threaded Mode of the bot in @BotFather's mini app",
-                facts.name,
-            )
-        if self.settings.chat < 0 and facts.reads_groups is False:
-            log.warning(
-                "%s is in privacy mode: unless it is an administrator of the group it sees only commands and replies; "
-                "make it one, or switch off Group Privacy in @BotFather",
-                facts.name,
-            )
+        for hindrance in hindrances(facts, self.settings.chat):
+            log.warning("%s", hindrance)
 
     def _rules(self) -> Rules:
         return Rules(

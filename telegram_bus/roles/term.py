@@ -24,6 +24,7 @@ from telegram_bus.core.threads import free_slot
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.core.values import Number
 from telegram_bus.home import Profile
+from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.links import Links
@@ -31,7 +32,7 @@ from telegram_bus.roles.threads import Threads
 from telegram_bus.roles.watched import Watched
 from telegram_bus.store import NewUpdate, Store
 
-__all__ = ["AGENT_MESSAGES", "BotFacts", "Term", "now_ms"]
+__all__ = ["AGENT_MESSAGES", "Term", "now_ms"]
 
 log = logging.getLogger(__name__)
 
@@ -45,21 +46,6 @@ RECENT: Final = 1_000  # of them a new leader reads back from the store: 20 ms
 def now_ms() -> int:
     """The time (epoch, ms)."""
     return time.time_ns() // 1_000_000
-
-
-@frozen(kw_only=True)
-class BotFacts:
-    """What getMe said; `name` is for people, the rest is None before Telegram has answered."""
-
-    id: int
-    username: str | None = None
-    has_topics: bool | None = None
-    reads_groups: bool | None = None
-
-    @property
-    def name(self) -> str:
-        """The bot as people call it."""
-        return f"@{self.username}" if self.username else f"bot {self.id}"
 
 
 @define(kw_only=True, eq=False)

@@ -18,11 +18,12 @@ from telegram_bus.core.receiving import receipt
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.core.routing import Rules
 from telegram_bus.home import Home
+from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
-from telegram_bus.roles.term import BotFacts, Term
+from telegram_bus.roles.term import Term
 from telegram_bus.roles.threads import Threads
 from tests.fakes import BOT, CHAT, OWNER, SECRET, FakeTelegram, InlineCommits, admit, memory_store, registration
 

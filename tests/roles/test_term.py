@@ -8,15 +8,17 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.botapi.polling import PollState
 from telegram_bus.core.envelopes import AgentMessage, AgentSelector, Heartbeat, Target
 from telegram_bus.core.errors import NotSent, RequestRefused
 from telegram_bus.core.identity import DURABLE_ADMISSION, ours
+from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
 from telegram_bus.roles import term as term_module
-from telegram_bus.roles.term import AGENT_MESSAGES, BotFacts
+from telegram_bus.roles.bot import BotFacts
+from telegram_bus.roles.term import AGENT_MESSAGES
 from tests.fakes import BOT, CHAT, admit, message, registration
 from tests.roles.term_rig import Rig, running
 
@@ -105,6 +107,28 @@ async def test_what_an_agent_did_not_write_there_is_not_routed(rig: Rig, said: A
     with pytest.raises(RequestRefused, match=why):
         await rig.term.route(member(rig, "nora"), said)
     assert rig.rows() == []
+
+
+@pytest.mark.parametrize(("extended", "ending"), [(True, True), (True, False), (False, True)])
+async def test_a_call_that_a_leader_did_not_make_before_its_end_gets_no_answer(
+    rig: Rig, extended: bool, ending: bool, autojump_clock: MockClock
+) -> None:
+    """One of our followers then asks the successor; all others are told."""
+    caller = member(rig, "nora")
+    if not extended:
+        foreign = attrs.evolve(registration("foreign"), protocol=ours("1", [DURABLE_ADMISSION]))
+        caller = rig.term.registry.admit(foreign, None, now_ms=1).member
+    if ending:
+        rig.term.request_stop()
+    call = Allowed(method="call", args=("sendMessage", {"chat_id": CHAT, "text": "x"}))
+    rig.telegram.results["sendMessage"] = NotSent("the network is down")
+    async with trio.open_nursery() as nursery:
+        await nursery.start(rig.term.calls.sender.run)
+        with trio.move_on_after(1_000) as waiting:
+            with pytest.raises(NotSent):
+                await rig.term.call_api(caller, call, "r1")
+        assert waiting.cancelled_caught == (extended and ending)
+        nursery.cancel_scope.cancel("seen")
 
 
 async def test_slots_are_letters_that_no_other_member_has(rig: Rig) -> None:

@@ -1,0 +1,80 @@
+"""Who the bot is and what Telegram lets it do in its chat, and what a person has to change about that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import trio
+from attrs import frozen
+
+from telegram_bus.core.errors import BusError
+
+__all__ = ["BotFacts", "hindrances", "learn_bot"]
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+
+
+@frozen(kw_only=True)
+class BotFacts:
+    """What getMe said, and getChatMember of the bot in its group; None where Telegram has not answered (yet)."""
+
+    id: int
+    username: str | None = None
+    has_topics: bool | None = None
+    reads_groups: bool | None = None
+    is_administrator: bool | None = None
+    manages_topics: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """The bot as people call it."""
+        return f"@{self.username}" if self.username else f"bot {self.id}"
+
+
+async def learn_bot(call: Callable[[str, Mapping[str, Any]], Awaitable[Any]], bot_id: int, chat_id: int) -> BotFacts:
+    """Ask Telegram who the bot is, for as long as it takes; `call` makes a Bot API call."""
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            me = await call("getMe", {})
+            seat = await call("getChatMember", {"chat_id": chat_id, "user_id": bot_id}) if chat_id < 0 else {}
+            break
+        except BusError as error:
+            log.warning("who the bot is will be asked again: %s", error)
+            await trio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+    status = seat.get("status")
+    return BotFacts(
+        id=bot_id,
+        username=me.get("username"),
+        has_topics=me.get("has_topics_enabled"),
+        reads_groups=me.get("can_read_all_group_messages"),
+        is_administrator=status in ("administrator", "creator") if status else None,
+        manages_topics=bool(seat.get("can_manage_topics")) if status else None,
+    )
+
+
+def hindrances(facts: BotFacts, chat_id: int) -> list[str]:
+    """What keeps the bus from working in this chat, each with the switch to turn."""
+    if chat_id > 0:
+        if facts.has_topics is False:
+            return [
+                f"{facts.name} has no threads in private chats: switch on Threaded Mode of the bot in @BotFather's mini app"
+            ]
+        return []
+    found = []
+    if facts.reads_groups is False and facts.is_administrator is False:
+        found.append(
+            f"{facts.name} is in privacy mode and no administrator of the group, so it sees only commands and replies: "
+            "make it an administrator, or switch off Group Privacy in @BotFather and add it to the group again"
+        )
+    if facts.manages_topics is False:
+        found.append(
+            f"{facts.name} cannot make threads in the group: make it an administrator with the right to manage topics"
+        )
+    return found
