@@ -63,9 +63,8 @@ def hindrances(facts: BotFacts, chat_id: int) -> list[str]:
     """What keeps the bus from working in this chat, each with the switch to turn."""
     if chat_id > 0:
         if facts.has_topics is False:
-            return [
-                f"{facts.name} has no threads in private chats: switch on Threaded Mode of the bot in @BotFather's mini app"
-            ]
+            switch = "switch on Threaded Mode of the bot in @BotFather's mini app"
+            return [f"{facts.name} has no threads in private chats: {switch}"]
         return []
     found = []
     if facts.reads_groups is False and facts.is_administrator is False:
