@@ -23,6 +23,7 @@ __all__ = ["Intake"]
 
 log = logging.getLogger(__name__)
 
+PROMOTION_GRACE: Final = 2.5  # seconds in which the followers of a leader that died find the next one (section 10)
 LOBBY_BATCH: Final = 256  # of what an earlier leader left unanswered; older people have long asked again
 
 
@@ -69,6 +70,11 @@ class Intake:
             except StateError as error:  # the next leader finds it; this one goes on with what it can do
                 log.error("update %d may be answered once more: %s", update.update_id, error)  # noqa: TRY400
 
+    async def _let_owners_come(self) -> None:
+        """Without any bindings (a new store) only the followers know which threads are theirs: they register soon."""
+        age = (self.term.now_ms() - self.term.since_ms) / 1000
+        await trio.sleep(min(PROMOTION_GRACE, max(0.0, PROMOTION_GRACE - age)))
+
     async def _look_up_owner(self, info: UpdateInfo) -> None:
         """Bring the owner of the message that the update is about into memory, where `route` looks."""
         message = info.reply_to if info.kind in ("message", "edited_message") else info.message_id
@@ -97,7 +103,11 @@ class Intake:
     async def _see_to(self, update: StoredUpdate) -> None:
         info = describe(loads(update.body))
         await self._look_up_owner(info)
-        match route(info, self.rules(), _Known(self.term)):
+        way = route(info, self.rules(), _Known(self.term))
+        if isinstance(way, Lobby) and info.thread_id is not None and not self.term.threads.all():
+            await self._let_owners_come()
+            way = route(info, self.rules(), _Known(self.term))
+        match way:
             case Deliver(key=key):  # it has got an owner since
                 await self.term.store.assign(update.seq, key)
                 self.term.note_given(info, key)

@@ -150,6 +150,14 @@ class Requests:
         recall = self._ports.recall(decision.args)
         if recall is not None:
             return lambda: self._call_after(recall, envelope, decision)
+        return self._call_without_reply(envelope, decision, verdict)
+
+    def _call_without_reply(self, envelope: Envelope, decision: admission.Call, verdict: Denied) -> Answer:
+        """As Telegram does it where the message to reply to is gone: we may have forgotten whose it was."""
+        args = _without_reply(decision.args)
+        plain = self._judge(attrs.evolve(decision, args=args)) if args is not None else verdict
+        if isinstance(plain, Allowed):
+            return lambda: self._call_api(envelope, decision.member, plain)
         return refused(envelope, admission.Refuse(message=verdict.reason))
 
     def _judge(self, decision: admission.Call) -> Allowed | Denied:
@@ -168,9 +176,10 @@ class Requests:
         """Judge again, now that memory holds whose the messages are that the call names."""
         await recall()
         verdict = self._judge(decision)
-        if isinstance(verdict, Denied):
-            return refused(envelope, admission.Refuse(message=verdict.reason))
-        return await self._call_api(envelope, decision.member, verdict)
+        if isinstance(verdict, Allowed):
+            return await self._call_api(envelope, decision.member, verdict)
+        answer = self._call_without_reply(envelope, decision, verdict)
+        return answer if isinstance(answer, Ack) else await answer()
 
     async def _call_api(self, envelope: Envelope, member: Member, call: Allowed) -> Ack:
         try:
@@ -221,6 +230,15 @@ class Requests:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
+
+
+def _without_reply(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The call without its reply, None where there is none or its sender insists on it."""
+    body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
+    reply = body.get("reply_parameters")
+    if not isinstance(reply, dict) or reply.get("allow_sending_without_reply") is not True:
+        return None
+    return (args[0], {name: value for name, value in body.items() if name != "reply_parameters"}, *args[2:])
 
 
 def _accepted(envelope: Envelope, result: Any = ABSENT) -> Ack:
