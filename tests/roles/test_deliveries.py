@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.core.envelopes import ABSENT, Ack, Forward, ForwardCallback, ForwardMessage
-from telegram_bus.core.errors import AnswerLost, LeadershipLost, NotSent, StateError, single_fault
+from telegram_bus.core.errors import AnswerLost, InvalidEnvelope, LeadershipLost, NotSent, StateError, single_fault
 from telegram_bus.core.identity import delivery_id
 from telegram_bus.core.receiving import receipt
 from telegram_bus.core.registry import Member, Registry
@@ -133,6 +133,7 @@ SETTLED: list[tuple[str, Answer, str]] = [
     ("no receipt", lambda e: Ack(request_id=e.request_id, ok=True), "rejected"),
     ("null for a receipt", lambda e: Ack(request_id=e.request_id, ok=True, result=None), "rejected"),
     ("another receipt", _other_receipt, "rejected"),
+    ("an envelope that cannot be written", fail(InvalidEnvelope("nested too deeply")), "rejected"),
 ]
 
 RETRIED: list[tuple[str, Answer]] = [
@@ -466,7 +467,7 @@ SCRIPTS = st.lists(st.sampled_from(["accept", "lose", "unsent", "refuse"]), max_
 
 
 @given(steps=STEPS, scripts=st.tuples(SCRIPTS, SCRIPTS, SCRIPTS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_happens_each_follower_ends_with_all_its_updates_in_order(
     steps: list[tuple[str, str, int]], scripts: tuple[list[str], ...]
 ) -> None:

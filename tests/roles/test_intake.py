@@ -218,6 +218,7 @@ async def test_a_lost_leadership_ends_the_lobby() -> None:
 
     async def lead() -> None:
         async with running(Rig()) as rig:
+            await rig.agent("nora", 11)
             rig.telegram.gate = trio.Event()
             await rig.take(message(1, thread=99))
             rig.commits.fault = LeadershipLost("another leads")
@@ -233,6 +234,7 @@ async def left_behind(leave: Callable[[Rig], Any]) -> tuple[Rig, InlineCommits]:
     rig = Rig()
     rig.telegram.gate = trio.Event()
     async with running(rig):
+        await rig.agent("nora", 11)
         await rig.take(message(1, thread=99), message(2, thread=98), press(3, 900))
         await leave(rig)
     return rig, rig.commits

@@ -252,6 +252,34 @@ async def test_a_call_of_a_forgotten_registration_is_made_after_the_next_one(ser
     assert first.request_id == last.request_id
 
 
+async def test_a_call_in_the_moment_of_the_leaders_death_reaches_the_next(served: Rig) -> None:
+    """Also one that asks, when it is refused, whether it is still known."""
+    await served.leader.stop()
+    acks: list[Ack] = []
+
+    async def ask() -> None:
+        acks.append(await served.ask())
+
+    def refuse_and_die(envelope: Envelope) -> Ack:
+        nursery.start_soon(succeed)
+        served.leader.replies["follower.heartbeat"] = lambda _: None
+        return refuse(envelope, "no")
+
+    async def succeed() -> None:
+        await served.leader.wait_got(Heartbeat, len(served.leader.of(Heartbeat)) + 1)
+        await served.leader.stop()
+        served.leader.replies.clear()
+        await served.leader.start()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)  # before the member knows that its leader is gone
+        await trio.lowlevel.checkpoint()
+        served.leader.replies["follower.callApi"] = refuse_and_die
+        await served.leader.start()
+    assert [ack.ok for ack in acks] == [True]
+    assert len({call.request_id for call in served.leader.of(CallApi)}) == 1
+
+
 def _only_known(leader: FakeLeader) -> Callable[[Envelope], Ack]:
     def answer(envelope: Envelope) -> Ack:
         assert isinstance(envelope, CallApi | Heartbeat)
