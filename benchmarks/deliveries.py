@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -25,8 +26,13 @@ WAITERS = 100
 
 @benchmark("deliveries", "update committed (fsync), delivered, committed by its follower (fsync), receipt back")
 def deliveries(run: Run) -> Iterator[Measured]:
-    """Followers are processes that really joined; updates arrive where the poller hands them over."""
-    yield from _commits(run)
+    """Followers are processes that really joined; updates arrive where the poller hands them over.
+
+    Ratios are to the raw sync of one page: two of them are in each delivery.
+    """
+    sync = _sync(run.directory / "page", 50 if run.quick else 500)
+    yield Measured(name="raw: write and sync one page, p50", value=sync * 1e3, unit="ms", ratio=1)
+    yield from _commits(run, sync)
     alone, many = (ALONE // 10, MANY // 10) if run.quick else (ALONE, MANY)
     with Sandbox() as sandbox:
         for rows in ROWS:
@@ -41,7 +47,7 @@ def deliveries(run: Run) -> Iterator[Measured]:
                 unit="ms",
                 target=2.0,
                 reference="4 to 23 ms, no fsync" if rows else "4.0 ms, no fsync",
-                ratio=p50 / run.echo,
+                ratio=p50 / sync,
             )
             yield Measured(name=f"one at a time, {rows:,} rows, p99", value=percentile(times, 99) * 1e3, unit="ms")
             _, rate = _deliver(place, sandbox, "take", FOLLOWERS, 0, many)
@@ -93,10 +99,23 @@ async def _make_inbox(path: Path) -> None:
         pass
 
 
-def _commits(run: Run) -> Iterator[Measured]:
+def _sync(path: Path, count: int) -> float:
+    """What the disk takes to keep 4 KB, in seconds."""
+    times = []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(count):
+            begin = time.perf_counter()
+            file.write(b"x" * 4096)
+            os.fsync(file.fileno())
+            times.append(time.perf_counter() - begin)
+    return percentile(times, 50)
+
+
+def _commits(run: Run, sync: float) -> Iterator[Measured]:
     """What the disk and SQLite give: the floor of all that follows."""
     times, rate = trio.run(_commit, run.directory / "commits.sqlite3", 50 if run.quick else 500)
-    yield Measured(name="one commit of the journal, alone, p50", value=percentile(times, 50) * 1e3, unit="ms")
+    p50 = percentile(times, 50)
+    yield Measured(name="one commit of the journal, alone, p50", value=p50 * 1e3, unit="ms", ratio=p50 / sync)
     yield Measured(name=f"commits of the journal, {WAITERS} waiters", value=rate, unit="/s", better="more")
 
 
