@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
+from telegram_bus.sandbox.client_people import People
 from telegram_bus.sandbox.client_trouble import Trouble
 from telegram_bus.sandbox.mirror import Mirror
 
@@ -20,13 +21,17 @@ Json = dict[str, Any]
 WITHIN = 10.0  # seconds that a wait takes at most, unless told otherwise
 RETRY = 0.02  # seconds between tries while connections are refused
 SLICE = 20.0  # seconds of one waiting request
+# What a message shows that has no text and is no service message.
+CONTENTS = frozenset(
+    "animation audio contact dice document location photo poll sticker venue video video_note voice".split()
+)
 
 
 class SandboxError(Exception):
     """The sandbox does not run, or refuses what a person wants to do; the message says why."""
 
 
-class Client(Trouble):
+class Client(People, Trouble):
     """People and eyes of a sandbox. May be used from several threads.
 
     `api_root` and `token` are what a bot needs; `chat_id` is the owner's private chat (and the owner's user id),
@@ -64,13 +69,16 @@ class Client(Trouble):
         """A person deletes a message."""
         self._do("delete", **_of(message), **who)
 
-    def press(self, message: Json, button: str, **who: int) -> str:
-        """A person presses a button, named by its label or its data; returns the id of the callback query."""
+    def press(self, message: Json, button: str, *, accessible: bool = True, **who: int) -> str:
+        """A person presses a button, named by its label or its data; returns the id of the callback query.
+
+        Of a message that is not `accessible` to the server any more the bot learns only where it was.
+        """
         rows = message.get("reply_markup", {}).get("inline_keyboard", [])
         data = [
             item["callback_data"] for row in rows for item in row if item["text"] == button and "callback_data" in item
         ]
-        return str(self._do("press", data=data[0] if data else button, **_of(message), **who))
+        return str(self._do("press", data=data[0] if data else button, accessible=accessible, **_of(message), **who))
 
     def react(self, message: Json, emoji: str, **who: int) -> None:
         """A person reacts to a message; an empty emoji takes it back."""
@@ -135,7 +143,7 @@ class Client(Trouble):
         by_bot: bool = True,
         within: float = WITHIN,
     ) -> Json:
-        """The first message, of the bot unless told otherwise, that contains `text` and fits the rest.
+        """The first message, of the bot unless told otherwise, whose text or caption contains `text`.
 
         `after` is a message that it has to come after, `where` looks at the whole message. Raises TimeoutError, which
         shows what was said instead.
@@ -143,9 +151,14 @@ class Client(Trouble):
 
         def wanted() -> Json | None:
             for message in self._mirror.messages(chat_id or self.chat_id, thread_id, by_bot):
-                said = message.get("text", "")
+                said: str = message.get("text", message.get("caption", ""))
                 late = after is None or message["message_id"] > after["message_id"]
-                if late and said and (text is None or text in said) and (where is None or where(message)):
+                if (
+                    late
+                    and (said or not CONTENTS.isdisjoint(message))
+                    and (text is None or text in said)
+                    and (where is None or where(message))
+                ):
                     return message
             return None
 
@@ -187,11 +200,19 @@ class Client(Trouble):
             if left == 0.0:
                 raise TimeoutError(f"{len(found['entries'])} of {count} entries within {within} s: {wanted}")
 
+    def changes(self, after: int, wait: float = 0.0) -> Json:
+        """What changed after a state's `seq`, as soon as there is something; `reset`: read the state anew."""
+        return self.get("/sandbox/changes?" + urlencode({"after": after, "wait": wait}))
+
     # -- talking to it ---------------------------------------------------------------------------------
 
     def call(self, method: str, **params: Any) -> Json:
         """Call the Bot API as the bot; returns the whole answer, a refusal too."""
         return self._request("POST", f"/bot{self.token}/{method}", params)[1]
+
+    def perform(self, doing: str, **fields: Any) -> Any:
+        """Any doing of the control by its path below /sandbox/, with the control's own fields; returns its result."""
+        return self._do(doing, **fields)
 
     def get(self, path: str) -> Json:
         """GET a path of the control; returns the JSON."""
@@ -233,6 +254,21 @@ class Client(Trouble):
             raise SandboxError(answer.get("error", f"status {status}"))
         return answer["result"]
 
+    def _download(self, path: str) -> bytes:
+        connection = http.client.HTTPConnection(self.api_root.removeprefix("http://"), timeout=60.0)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            body = response.read()
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise SandboxError(f"status {response.status} for {path}")
+        return body
+
+    def _owner(self) -> int:
+        return self.chat_id
+
     def _message(self, doing: str, **fields: Any) -> Json:
         result: Json = self._do(doing, **fields)
         return result
@@ -255,7 +291,7 @@ class Client(Trouble):
         return [f"{item.get('message_thread_id', 0)}: {item.get('text', '(service)')}" for item in messages]
 
     def _pull(self, wait: float) -> None:
-        news = self.get("/sandbox/changes?" + urlencode({"after": self._mirror.seq, "wait": wait}))
+        news = self.changes(self._mirror.seq, wait)
         state = self.state() if news["reset"] else None
         with self._lock:
             if state is not None:

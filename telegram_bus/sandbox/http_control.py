@@ -14,8 +14,10 @@ from starlette.routing import Route
 
 from telegram_bus.sandbox import model_doings as doings
 from telegram_bus.sandbox.engine import Engine
+from telegram_bus.sandbox.http_asked import Asked
+from telegram_bus.sandbox.http_people import PEOPLE
 from telegram_bus.sandbox.http_trouble import TROUBLE, refuse_connections, trouble_state
-from telegram_bus.sandbox.model_types import Chat, Json, Settings, User
+from telegram_bus.sandbox.model_types import Json, Settings
 from telegram_bus.sandbox.model_views import world_state
 from telegram_bus.sandbox.record import Wanted
 
@@ -24,27 +26,6 @@ __all__ = ["control_routes"]
 MAX_WAIT = 300.0  # seconds that a request of ours may wait
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-@attrs.frozen
-class _Asked:
-    """What a person wants: the request's fields, and who does it where."""
-
-    fields: Json
-    chat: Chat
-    user: User
-
-    def number(self, name: str) -> int:
-        value = self.fields.get(name, 0)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise doings.UnknownError(f"{name} must be a number")
-        return value
-
-    def text(self, name: str) -> str:
-        value = self.fields.get(name, "")
-        if not isinstance(value, str):
-            raise doings.UnknownError(f"{name} must be a text")
-        return value
 
 
 def control_routes(engine: Engine) -> list[Route]:
@@ -58,7 +39,7 @@ def control_routes(engine: Engine) -> list[Route]:
     routes = [Route(path, _guarded(endpoint), methods=["GET"]) for path, endpoint in gets.items()]
     posts: dict[str, Endpoint] = {
         "refuse-connections": lambda request: refuse_connections(engine, request),
-        **{name: _doing(engine, doing) for name, doing in _DOINGS.items()},
+        **{name: _doing(engine, doing) for name, doing in (_DOINGS | PEOPLE).items()},
         **{name: _troubling(engine, doing) for name, doing in TROUBLE.items()},
     }
     routes += [Route(f"/sandbox/{name}", _guarded(endpoint), methods=["POST"]) for name, endpoint in posts.items()]
@@ -75,7 +56,7 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-def _doing(engine: Engine, doing: Callable[[Engine, _Asked, float], Any]) -> Endpoint:
+def _doing(engine: Engine, doing: Callable[[Engine, Asked, float], Any]) -> Endpoint:
     async def answer(request: Request) -> Response:
         fields = await request.json()
         if not isinstance(fields, dict):
@@ -98,7 +79,7 @@ def _troubling(engine: Engine, doing: Callable[[Engine, Json, float], Any]) -> E
     return answer
 
 
-def _asked(engine: Engine, fields: Json) -> _Asked:
+def _asked(engine: Engine, fields: Json) -> Asked:
     # Without user_id the owner does it, without chat_id in that person's private chat.
     world = engine.world
     user_id = fields.get("user_id", world.owner.id)
@@ -107,61 +88,69 @@ def _asked(engine: Engine, fields: Json) -> _Asked:
         raise doings.UnknownError("no such user_id")
     if not isinstance(chat_id, int) or chat_id not in world.chats:
         raise doings.UnknownError("no such chat_id")
-    return _Asked(fields, world.chats[chat_id], world.users[user_id])
+    return Asked(fields, world.chats[chat_id], world.users[user_id])
 
 
-def _say(engine: Engine, asked: _Asked, now: float) -> Json:
+def _say(engine: Engine, asked: Asked, now: float) -> Json:
     return doings.say(
         engine.world, asked.chat, asked.user, asked.text("text"), now,
         thread_id=asked.number("thread_id"), reply_to=asked.number("reply_to"),
     )  # fmt: skip
 
 
-def _edit(engine: Engine, asked: _Asked, now: float) -> Json:
+def _edit(engine: Engine, asked: Asked, now: float) -> Json:
     return doings.edit(engine.world, asked.chat, asked.user, asked.number("message_id"), asked.text("text"), now)
 
 
-def _delete(engine: Engine, asked: _Asked, _now: float) -> bool:
+def _delete(engine: Engine, asked: Asked, _now: float) -> bool:
     doings.delete_message(engine.world, asked.chat, asked.user, asked.number("message_id"))
     return True
 
 
-def _press(engine: Engine, asked: _Asked, now: float) -> str:
-    return doings.press(engine.world, asked.chat, asked.user, asked.number("message_id"), asked.text("data"), now)
+def _press(engine: Engine, asked: Asked, now: float) -> str:
+    return doings.press(
+        engine.world,
+        asked.chat,
+        asked.user,
+        asked.number("message_id"),
+        asked.text("data"),
+        now,
+        accessible=asked.flag("accessible"),
+    )
 
 
-def _react(engine: Engine, asked: _Asked, now: float) -> bool:
+def _react(engine: Engine, asked: Asked, now: float) -> bool:
     doings.react(engine.world, asked.chat, asked.user, asked.number("message_id"), asked.text("emoji"), now)
     return True
 
 
-def _create_topic(engine: Engine, asked: _Asked, now: float) -> Json:
+def _create_topic(engine: Engine, asked: Asked, now: float) -> Json:
     return doings.create_topic(engine.world, asked.chat, asked.user, asked.text("name"), now)
 
 
-def _rename_topic(engine: Engine, asked: _Asked, now: float) -> Json:
+def _rename_topic(engine: Engine, asked: Asked, now: float) -> Json:
     return doings.rename_topic(engine.world, asked.chat, asked.user, asked.number("thread_id"), asked.text("name"), now)
 
 
-def _close_topic(engine: Engine, asked: _Asked, now: float) -> Json:
+def _close_topic(engine: Engine, asked: Asked, now: float) -> Json:
     return doings.close_topic(engine.world, asked.chat, asked.user, asked.number("thread_id"), now, closed=True)
 
 
-def _reopen_topic(engine: Engine, asked: _Asked, now: float) -> Json:
+def _reopen_topic(engine: Engine, asked: Asked, now: float) -> Json:
     return doings.close_topic(engine.world, asked.chat, asked.user, asked.number("thread_id"), now, closed=False)
 
 
-def _delete_topic(engine: Engine, asked: _Asked, _now: float) -> bool:
+def _delete_topic(engine: Engine, asked: Asked, _now: float) -> bool:
     doings.delete_topic(engine.world, asked.chat, asked.number("thread_id"))
     return True
 
 
-def _block(engine: Engine, asked: _Asked, now: float) -> bool:
+def _block(engine: Engine, asked: Asked, now: float) -> bool:
     doings.block(engine.world, asked.user, now, blocked=asked.fields.get("blocked", True) is True)
     return True
 
 
-def _settings(engine: Engine, asked: _Asked, _now: float) -> Json:
+def _settings(engine: Engine, asked: Asked, _now: float) -> Json:
     known = {field.name for field in attrs.fields(Settings)}
     chosen = {name: value for name, value in asked.fields.items() if name in known}
     if not chosen or not all(isinstance(value, bool) for value in chosen.values()):
@@ -170,7 +159,7 @@ def _settings(engine: Engine, asked: _Asked, _now: float) -> Json:
     return attrs.asdict(engine.world.settings)
 
 
-_DOINGS: dict[str, Callable[[Engine, _Asked, float], Any]] = {
+_DOINGS: dict[str, Callable[[Engine, Asked, float], Any]] = {
     "say": _say,
     "edit": _edit,
     "delete": _delete,

@@ -57,6 +57,8 @@ class World:
         self.files = FileStore(rng)
         self.profile = Profile()
         self.closing: dict[str, tuple[float, Message]] = {}  # open polls that end by themselves, by their id
+        self.votes: dict[str, dict[int, list[int]]] = {}  # of polls by their id: who chose what
+        self.drafts: dict[tuple[int, int], Json] = {}  # by chat and draft id: thread_id, until, can_stop
         self._settle_in()
 
     # -- finding ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from telegram_bus.sandbox.entities import found_entities, trimmed, utf16_length
+from telegram_bus.sandbox.methods.finding import reply_thread
 from telegram_bus.sandbox.methods.presence import REACTIONS
 from telegram_bus.sandbox.methods.topics import clean_name
 from telegram_bus.sandbox.model import ICON_COLORS, World
@@ -18,6 +19,8 @@ __all__ = [
     "delete_message",
     "delete_topic",
     "edit",
+    "enter",
+    "find_message",
     "press",
     "react",
     "rename_topic",
@@ -39,18 +42,28 @@ def say(world: World, chat: Chat, user: User, text: str, now: float, *, thread_i
         raise UnknownError("there is nothing to say: the text is empty")
     if utf16_length(text) > MAX_TEXT:
         raise UnknownError(f"the text is longer than {MAX_TEXT} characters; the apps would split it")
+    thread = enter(world, chat, user, now, thread_id=thread_id, reply_to=reply_to)
+    message = world.post(chat, user, now, text=text, entities=found_entities(text), thread_id=thread, reply_to=reply_to)
+    return message_view(world, message)
+
+
+def enter(world: World, chat: Chat, user: User, now: float, *, thread_id: int, reply_to: int) -> int:
+    """A person is about to write; in a private chat this starts or unblocks the bot. Returns the thread it goes to."""
     _belongs(world, chat, user)
-    if thread_id:
-        topic = _topic(chat, thread_id)
-        if topic.closed and user is not world.owner:
-            raise UnknownError("the topic is closed")
+    if chat.migrated_to:
+        raise UnknownError(f"this group became the supergroup {chat.migrated_to}")
+    if user.deactivated:
+        raise UnknownError(f"{user.first_name} deleted their account")
+    if user is not world.owner and not _may_write(chat, user):
+        raise UnknownError(f"{user.first_name} may not write here")
+    if thread_id and _topic(chat, thread_id).closed and user is not world.owner:
+        raise UnknownError("the topic is closed")
+    if not thread_id and chat.is_forum and chat.general.closed and user is not world.owner:
+        raise UnknownError("the topic General is closed")
     if reply_to and reply_to not in chat.messages:
         raise UnknownError(f"there is no message {reply_to} to answer")
     _start(world, chat, user, now)
-    message = world.post(
-        chat, user, now, text=text, entities=found_entities(text), thread_id=thread_id, reply_to=reply_to
-    )
-    return message_view(world, message)
+    return thread_id or reply_thread(chat, chat.messages.get(reply_to))
 
 
 def edit(world: World, chat: Chat, user: User, message_id: int, text: str, now: float) -> Json:
@@ -68,7 +81,7 @@ def edit(world: World, chat: Chat, user: User, message_id: int, text: str, now: 
 
 def delete_message(world: World, chat: Chat, user: User, message_id: int) -> None:
     """A person deletes a message; the bot learns nothing of it. In a private chat anything can be deleted."""
-    message = _message(chat, message_id)
+    message = find_message(chat, message_id)
     if message.service and "forum_topic_created" in message.service:
         raise UnknownError("the message that created a topic goes only with the topic")
     if chat.type != "private" and message.sender is not user and user is not world.owner:
@@ -76,9 +89,14 @@ def delete_message(world: World, chat: Chat, user: User, message_id: int) -> Non
     world.remove(chat, [message_id])
 
 
-def press(world: World, chat: Chat, user: User, message_id: int, data: str, now: float) -> str:
-    """A person presses the button that has `data`. Returns the id of the callback query."""
-    message = _message(chat, message_id)
+def press(
+    world: World, chat: Chat, user: User, message_id: int, data: str, now: float, *, accessible: bool = True
+) -> str:
+    """A person presses the button that has `data`. Returns the id of the callback query.
+
+    The update shows of a message that is not `accessible` to the server any more only where it was (M13).
+    """
+    message = find_message(chat, message_id)
     rows = (message.reply_markup or {}).get("inline_keyboard", [])
     if not any(button.get("callback_data") == data for row in rows for button in row):
         raise UnknownError(f"message {message_id} has no button with the data {data!r}")
@@ -91,7 +109,7 @@ def press(world: World, chat: Chat, user: User, message_id: int, data: str, now:
     update: Json = {
         "id": query.id,
         "from": user_view(user),
-        "message": world.view(message),
+        "message": world.view(message) if accessible else _inaccessible(world, message),
         "chat_instance": str(chat.id * 7919),
         "data": data,
     }
@@ -101,7 +119,7 @@ def press(world: World, chat: Chat, user: User, message_id: int, data: str, now:
 
 def react(world: World, chat: Chat, user: User, message_id: int, emoji: str, now: float) -> None:
     """A person reacts to a message; an empty `emoji` takes the reaction back. Bots see it only as administrators."""
-    message = _message(chat, message_id)
+    message = find_message(chat, message_id)
     emoji = emoji.replace("\ufe0f", "")
     if emoji and emoji not in REACTIONS:
         raise UnknownError(f"{emoji} is no reaction")
@@ -194,19 +212,26 @@ def _start(world: World, chat: Chat, user: User, now: float) -> None:
         block(world, user, now, blocked=False)
 
 
+def _may_write(chat: Chat, user: User) -> bool:
+    if user.id in chat.admins:
+        return True
+    return (chat.permissions | chat.restricted.get(user.id, {})).get("can_send_messages") is not False
+
+
 def _belongs(world: World, chat: Chat, user: User) -> None:
     if not world.member_of(chat, user.id):
         raise UnknownError(f"{user.first_name} is not in this chat")
 
 
-def _message(chat: Chat, message_id: int) -> Message:
+def find_message(chat: Chat, message_id: int) -> Message:
+    """A message of the chat; raises `UnknownError`."""
     if message_id not in chat.messages:
         raise UnknownError(f"there is no message {message_id}")
     return chat.messages[message_id]
 
 
 def _own(chat: Chat, user: User, message_id: int) -> Message:
-    message = _message(chat, message_id)
+    message = find_message(chat, message_id)
     if message.sender is not user or message.service:
         raise UnknownError("only one's own messages can be edited")
     return message
@@ -216,6 +241,10 @@ def _topic(chat: Chat, thread_id: int) -> Topic:
     if thread_id not in chat.topics:
         raise UnknownError(f"there is no topic {thread_id}")
     return chat.topics[thread_id]
+
+
+def _inaccessible(world: World, message: Message) -> Json:
+    return {"chat": chat_view(world, world.chats[message.chat_id]), "message_id": message.message_id, "date": 0}
 
 
 def _reaction(emoji: str) -> list[Json]:

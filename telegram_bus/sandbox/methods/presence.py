@@ -54,9 +54,13 @@ def sendmessagedraft(world: World, args: Args, now: float) -> bool:
     if draft_id == 0:
         raise bad_request("invalid draft_id specified")
     thread_id = find_thread(chat, args)
+    until = now + DRAFT_LIFE
+    can_stop = args.flag("can_stop")
+    _forget_drafts(world, now)
+    world.drafts[chat.id, draft_id] = {"thread_id": thread_id, "until": until, "can_stop": can_stop}
     world.changes.add(
         "draft", chat_id=chat.id, thread_id=thread_id, draft_id=draft_id, text=text, entities=entities,
-        until=now + DRAFT_LIFE,
+        until=until, can_stop=can_stop,
     )  # fmt: skip
     return True
 
@@ -94,6 +98,10 @@ def answercallbackquery(world: World, args: Args, now: float) -> bool:
 
 
 METHODS = (sendchataction, sendmessagedraft, setmessagereaction, answercallbackquery)
+
+
+def _forget_drafts(world: World, now: float) -> None:
+    world.drafts = {key: draft for key, draft in world.drafts.items() if draft["until"] > now}
 
 
 def _emoji(item: Any) -> str:

@@ -121,30 +121,6 @@ def _sticker(identifier: str, emoji: str) -> Json:
     }
 
 
-def _sticker(identifier: str, emoji: str) -> Json:
-    number = f"{int(identifier) % 10**11:011}"
-    return {
-        "file_id": f"CAACAgI{identifier}",
-        "file_unique_id": f"AgAD{number}",
-        "file_size": 32_768,
-        "type": "custom_emoji",
-        "width": 512,
-        "height": 512,
-        "is_animated": True,
-        "is_video": False,
-        "thumbnail": {
-            "file_id": f"AAMCAgI{identifier}",
-            "file_unique_id": f"AQAD{number}x",
-            "file_size": 4_096,
-            "width": 128,
-            "height": 128,
-        },
-        "emoji": emoji,
-        "set_name": "Topics",
-        "custom_emoji_id": identifier,
-    }
-
-
 def _topic_chat(world: World, args: Args) -> Chat:
     chat = find_chat(world, args)
     if not (chat.is_forum or chat.type == "private"):
