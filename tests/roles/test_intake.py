@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, LeadershipLost, StateError, single_fault
 from telegram_bus.core.routing import Rules
+from telegram_bus.roles.intake import PROMOTION_GRACE
 from tests.fakes import BOT, CHAT, OWNER, InlineCommits, admit, message
 from tests.roles.term_rig import Rig, running
 
@@ -261,6 +262,22 @@ async def test_what_an_earlier_leader_left_is_answered_or_has_an_owner_by_now() 
         late = successor.term.registry.by_key("late")
         assert late is not None
         assert successor.term.owned_by(late).callback("q3")
+
+
+@pytest.mark.parametrize("comes", [True, False])
+async def test_with_a_new_store_followers_have_a_moment_to_name_their_threads(
+    comes: bool, autojump_clock: MockClock
+) -> None:
+    """Before a message in one of them is called nobody's."""
+    async with running(Rig()) as rig:
+        await rig.take(message(1, thread=55))
+        assert rig.rows() == [(1, None, None)]
+        if comes:
+            await rig.agent("nora", 55)
+        await trio.sleep(PROMOTION_GRACE)
+        await wait_all_tasks_blocked()
+        assert rig.got == ([("nora", 1)] if comes else [])
+        assert [("No agent has this thread" in text) for text in rig.said] == ([] if comes else [True])
 
 
 async def test_what_does_not_interest_us_any_more_is_settled() -> None:
