@@ -151,7 +151,7 @@ class Client(People, Trouble):
 
         def wanted() -> Json | None:
             for message in self._mirror.messages(chat_id or self.chat_id, thread_id, by_bot):
-                said: str = message.get("text", message.get("caption", ""))
+                said = message.get("text") or message.get("caption") or ""
                 late = after is None or message["message_id"] > after["message_id"]
                 if (
                     late
