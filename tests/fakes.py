@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -11,6 +12,7 @@ import trio
 from attrs import define, field
 from trio.testing import wait_all_tasks_blocked
 
+from telegram_bus.botapi.uploads import Upload
 from telegram_bus.core.envelopes import (
     Ack,
     AckError,
@@ -164,12 +166,21 @@ class FakeTelegram:
     results: dict[str, Any] = field(factory=dict)
     calls: list[tuple[str, dict[str, Any]]] = field(factory=list)
     gate: trio.Event | None = None
+    uploads: list[tuple[str, str, bytes]] = field(factory=list)
     _next: int = 100
 
-    async def call(self, method: str, params: Mapping[str, Any] | None = None, _chat: int | None = None) -> Any:
+    async def call(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        _chat: int | None = None,
+        *,
+        files: tuple[Upload, ...] = (),
+    ) -> Any:
         """What `Sender.call` and `BotApi.call` do."""
         params = dict(params or {})
         self.calls.append((method, params))
+        self.uploads += [(one.field, one.name, os.pread(one.descriptor, one.size, 0)) for one in files]
         await trio.lowlevel.checkpoint()
         if self.gate is not None:
             await self.gate.wait()

@@ -12,6 +12,7 @@ import trio
 from attrs import define, field, frozen
 
 from telegram_bus.botapi.polling import RETRY_SECONDS, backoff
+from telegram_bus.botapi.uploads import Upload, seconds_for
 from telegram_bus.core.errors import AnswerLost, ApiError, BusError, CommitUnknown, NotSent, RequestRefused
 
 __all__ = ["CallApi", "Failed", "Outcome", "Sender", "Sent"]
@@ -43,7 +44,9 @@ log = logging.getLogger(__name__)
 class CallApi(Protocol):
     """What the sender needs of `BotApi`."""
 
-    async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+    async def call(
+        self, method: str, params: Mapping[str, Any] | None = None, *, files: tuple[Upload, ...] = ()
+    ) -> Any:
         """Make the call; raises ApiError, NotSent, AnswerLost."""
 
 
@@ -72,6 +75,7 @@ class _Request:
     params: Mapping[str, Any]
     chat_id: int | None
     after: After | None
+    files: tuple[Upload, ...] = ()
     on_the_way: bool = False
     outcome: Outcome | None = None
     finished: trio.Event = field(factory=trio.Event)
@@ -83,9 +87,9 @@ class _Request:
 
 @define(eq=False)
 class _Lane:
-    """The queue of one chat (None: of the calls without one)."""
+    """The queue of one chat (None: of the calls without one), or of its uploads, behind which nobody else waits."""
 
-    chat_id: int | None
+    place: tuple[int | None, bool]
     push: trio.MemorySendChannel[_Request]
     pull: trio.MemoryReceiveChannel[_Request]
 
@@ -107,7 +111,7 @@ class Sender:
         self._api = api
         self._repeatable = repeatable
         self._jitter = jitter
-        self._lanes: dict[int | None, _Lane] = {}
+        self._lanes: dict[tuple[int | None, bool], _Lane] = {}
         self._announce, self._announced = trio.open_memory_channel[_Lane](math.inf)
         self._paused_until: dict[int | None, float] = {}
         self._outstanding = 0
@@ -131,9 +135,18 @@ class Sender:
                 await self._give_up(lane)
 
     async def call(
-        self, method: str, params: Mapping[str, Any], chat_id: int | None = None, *, after: After | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        chat_id: int | None = None,
+        *,
+        after: After | None = None,
+        files: tuple[Upload, ...] = (),
     ) -> Any:
         """Queue the call behind those of its chat and return Telegram's result.
+
+        Calls with `files` queue behind each other only: an upload takes minutes where the line is slow. Their
+        descriptors have to stay open until `after` is told.
 
         Cancelled while it waits for a place in the queue, nothing is sent; cancelled later, the call is made
         all the same. `after` is told the outcome in any case, shielded, before the chat's next call: what must be
@@ -142,11 +155,11 @@ class Sender:
         Raises ApiError; RequestRefused (code None) for a wait of more than 20 s, with the time in its message, and
         NotSent: surely not carried out; CommitUnknown: perhaps carried out, must not be repeated; AnswerLost.
         """
-        request = _Request(method, params, chat_id, after)
+        request = _Request(method, params, chat_id, after, files)
         self._outstanding += 1
         try:
             self.check(method, chat_id)
-            await self._lane(chat_id).push.send(request)
+            await self._lane(chat_id, uploads=bool(files)).push.send(request)
         except BusError as refusal:
             await self._end(request, Failed(refusal))
             raise
@@ -175,10 +188,11 @@ class Sender:
         while self._outstanding:
             await self._idle.wait()
 
-    def _lane(self, chat_id: int | None) -> _Lane:
-        lane = self._lanes.get(chat_id)
+    def _lane(self, chat_id: int | None, *, uploads: bool = False) -> _Lane:
+        place = (chat_id, uploads)
+        lane = self._lanes.get(place)
         if lane is None:
-            lane = self._lanes[chat_id] = _Lane(chat_id, *trio.open_memory_channel[_Request](QUEUED))
+            lane = self._lanes[place] = _Lane(place, *trio.open_memory_channel[_Request](QUEUED))
             self._announce.send_nowait(lane)
         return lane
 
@@ -189,8 +203,8 @@ class Sender:
                 request = await lane.pull.receive()
             if request is not None:
                 await self._make(request)
-            elif lane.empty and lane.chat_id is not None:  # no checkpoint from here on: nobody can queue meanwhile
-                del self._lanes[lane.chat_id]
+            elif lane.empty and lane.place[0] is not None:  # no checkpoint from here on: nobody can queue meanwhile
+                del self._lanes[lane.place]
                 return
 
     async def _make(self, request: _Request) -> None:
@@ -230,13 +244,16 @@ class Sender:
 
     async def _call_once(self, request: _Request) -> Any:
         request.on_the_way = True
+        seconds = CALL_SECONDS + seconds_for(sum(one.size for one in request.files))
         try:
-            with trio.move_on_after(CALL_SECONDS):
+            with trio.move_on_after(seconds):
+                if request.files:
+                    return await self._api.call(request.method, request.params, files=request.files)
                 return await self._api.call(request.method, request.params)
-        except (ApiError, NotSent):
+        except (ApiError, NotSent, RequestRefused):
             request.on_the_way = False
             raise
-        raise AnswerLost(f"{request.method}: no answer in {CALL_SECONDS:g} s")
+        raise AnswerLost(f"{request.method}: no answer in {seconds:g} s")
 
     async def _wait_turn(self, request: _Request, began: float) -> None:
         """Wait until the chat may be written to; the budget of all calls (issue 5) will be asked here.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Self, cast
@@ -19,7 +19,8 @@ from telegram.request import HTTPXRequest, RequestData
 
 from telegram_bus.botapi.answers import form, read_answer
 from telegram_bus.botapi.proxy import environment_proxy, shown
-from telegram_bus.core.errors import AnswerLost, NotSent, RequestRefused, SettingsError
+from telegram_bus.botapi.uploads import PIECE, FileBody, Upload, as_form_files, seconds_for
+from telegram_bus.core.errors import AnswerLost, ApiError, BusError, NotSent, RequestRefused, SettingsError
 
 __all__ = ["BotApi", "open_api"]
 
@@ -31,7 +32,11 @@ ANSWER_SECONDS: Final = 30.0
 POLL_GRACE_SECONDS: Final = 10.0
 """How much longer than its window a poll may stay silent."""
 
+UPLOAD_ANSWER_SECONDS: Final = 90.0
+"""After the last byte of a file Telegram looks at it (a video takes longest) before it answers."""
+
 CALL_CONNECTIONS: Final = 64
+FILE_CONNECTIONS: Final = 8
 KEEPALIVE_SECONDS: Final = 15.0
 """Telegram keeps idle connections for 75 s or so; leaving well before avoids writing into one that just closes."""
 
@@ -58,7 +63,7 @@ class _Form:
     """The two documented attributes of `telegram.request.RequestData` that a request is made from."""
 
     json_parameters: dict[str, str]
-    multipart_data: None = None
+    multipart_data: Mapping[str, Any] | None = None
 
 
 @define(eq=False)
@@ -84,10 +89,12 @@ class _Line:
     def __attrs_post_init__(self) -> None:
         self._current = _Client(self._build())
 
-    async def post(self, url: str, params: dict[str, str], read_seconds: float) -> tuple[int, bytes]:
+    async def post(
+        self, url: str, params: dict[str, str], read_seconds: float, files: tuple[Upload, ...] = ()
+    ) -> tuple[int, bytes]:
         client = self._current
         client.users += 1
-        data = cast("RequestData", _Form(params))
+        data = cast("RequestData", _Form(params, as_form_files(files) or None))
         try:
             return await client.request.do_request(url, "POST", data, read_timeout=read_seconds)
         except Exception as fault:
@@ -115,9 +122,10 @@ class _Line:
 
 @define(eq=False, repr=False)
 class BotApi:
-    """Bot API methods by name; `call` for everything but getUpdates, `poll` for that, each on connections of its own.
+    """Bot API methods by name; `call` for everything but getUpdates, `poll` for that, `download` for files.
 
-    Both raise ApiError (Telegram refused), NotSent (surely nothing left), AnswerLost (it may have been carried out).
+    Calls, uploads, polls and downloads each have connections of their own. All raise ApiError (Telegram refused),
+    NotSent (surely nothing left), AnswerLost (it may have been carried out).
     Whoever cancels a call costs the client its connections: give calls to a `Sender` instead.
     """
 
@@ -126,10 +134,54 @@ class BotApi:
     _proxy: str | None
     _calls: _Line
     _polls: _Line
+    _files: _Line
+    _tls: ssl.SSLContext
 
-    async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Post the method and return its `result` as plain JSON values."""
+    async def call(
+        self, method: str, params: Mapping[str, Any] | None = None, *, files: tuple[Upload, ...] = ()
+    ) -> Any:
+        """Post the method and return its `result` as plain JSON values.
+
+        Raises RequestRefused too, for a file that became shorter on the way: then nothing was carried out.
+        """
+        if files:
+            return await self._post(self._files, method, params or {}, UPLOAD_ANSWER_SECONDS, files)
         return await self._post(self._calls, method, params or {}, ANSWER_SECONDS)
+
+    async def download(self, path: str, write: Callable[[bytes], Awaitable[None]], most: int) -> int:
+        """Give a file piece by piece to `write`; `path` is what getFile said. Returns the number of bytes.
+
+        Raises RequestRefused for more than `most` bytes, and what `write` raises.
+        """
+        url = f"{self._root}/file/bot{self._token}/{quote(path)}"
+        try:
+            with trio.move_on_after(ANSWER_SECONDS + seconds_for(most)):
+                return await self._fetch(url, write, most)
+        except BusError:
+            raise
+        except Exception as raised:  # noqa: BLE001 - as in `_post`
+            fault: BusError = self._told("download", raised)
+        else:
+            fault = AnswerLost("download: it took too long")
+        raise fault
+
+    async def _fetch(self, url: str, write: Callable[[bytes], Awaitable[None]], most: int) -> int:
+        seconds = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+        options = {"verify": self._tls, "trust_env": False, "proxy": self._proxy, "timeout": seconds}
+        async with (
+            httpx.AsyncClient(**options) as client,  # type: ignore[arg-type]
+            client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as response,
+        ):
+            if response.status_code != httpx.codes.OK:
+                read_answer("download", response.status_code, await response.aread())
+                raise ApiError("download", response.status_code, response.reason_phrase)
+            got = 0
+            async for piece in response.aiter_bytes(PIECE):
+                got += len(piece)
+                if got > most:
+                    raise RequestRefused(f"the file has more than {most} bytes")
+                await write(piece)
+            return got
 
     async def poll(self, params: Mapping[str, Any], window: float) -> Any:
         """getUpdates with a long poll of `window` seconds."""
@@ -137,13 +189,22 @@ class BotApi:
             self._polls, "getUpdates", {**params, "timeout": int(window)}, window + POLL_GRACE_SECONDS
         )
 
-    async def _post(self, line: _Line, method: str, params: Mapping[str, Any], read_seconds: float) -> Any:
+    async def _post(
+        self,
+        line: _Line,
+        method: str,
+        params: Mapping[str, Any],
+        read_seconds: float,
+        files: tuple[Upload, ...] = (),
+    ) -> Any:
         if not _METHOD.fullmatch(method):
             raise RequestRefused("this is not the name of a Bot API method", method=method[:64])
         url = f"{self._root}/bot{self._token}/{method}"
         fields = form(params)
         try:
-            status, body = await line.post(url, fields, read_seconds)
+            status, body = await line.post(url, fields, read_seconds, files)
+        except BusError:
+            raise
         except Exception as raised:  # noqa: BLE001 - whatever a foreign library raises may hold the address
             fault: NotSent | AnswerLost = self._told(method, raised)
         else:
@@ -191,12 +252,15 @@ async def open_api(
         proxy,
         _Line(lambda: _build(CALL_CONNECTIONS, tls, proxy)),
         _Line(lambda: _build(2, tls, proxy)),
+        _Line(lambda: _build(FILE_CONNECTIONS, tls, proxy)),
+        tls,
     )
     try:
         yield api
     finally:
         await api._calls.aclose()  # noqa: SLF001 - this is its other half
         await api._polls.aclose()  # noqa: SLF001
+        await api._files.aclose()  # noqa: SLF001
 
 
 def _check(token: str, root: str) -> None:
@@ -255,7 +319,12 @@ class _Body(httpx.AsyncByteStream):
 
 
 async def _plain_body(request: httpx.Request) -> None:
-    request.stream = _Body(await request.aread())
+    if request.headers.get("content-type", "").startswith("multipart/") and isinstance(
+        request.stream, httpx.SyncByteStream
+    ):
+        request.stream = FileBody(iter(request.stream))
+    else:
+        request.stream = _Body(await request.aread())
 
 
 async def _note_retry_after(response: httpx.Response) -> None:

@@ -22,6 +22,7 @@ class Request:
     headers: dict[str, str]
     stream: trio.SocketStream
     connection: h11.Connection
+    body: bytes = b""
 
     @property
     def method(self) -> str:
@@ -106,8 +107,8 @@ async def _converse(stream: trio.SocketStream, server: Server, respond: Respond)
         elif isinstance(event, h11.EndOfMessage):
             assert head is not None
             headers = {name.decode(): value.decode() for name, value in head.headers}
-            fields = dict(parse_qsl(body.decode(), keep_blank_values=True))
-            request = Request(head.target.decode(), fields, headers, stream, connection)
+            fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+            request = Request(head.target.decode(), fields, headers, stream, connection, body)
             server.note(request)
             await respond(request)
             if connection.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:

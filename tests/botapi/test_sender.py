@@ -13,6 +13,7 @@ from attrs import define, field
 from trio.testing import MockClock
 
 from telegram_bus.botapi.sender import CHATLESS, IDLE_SECONDS, QUEUED, Failed, Outcome, Sender, Sent
+from telegram_bus.botapi.uploads import Upload
 from telegram_bus.core.errors import AnswerLost, ApiError, CommitUnknown, NotSent, RequestRefused, StateError
 
 
@@ -31,7 +32,9 @@ class FakeTelegram:
     running: int = 0
     most: int = 0
 
-    async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+    async def call(
+        self, method: str, params: Mapping[str, Any] | None = None, *, files: tuple[Upload, ...] = ()
+    ) -> Any:
         text = (params or {}).get("text")
         self.calls.append((trio.current_time(), method, text))
         self.running += 1
