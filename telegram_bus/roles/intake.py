@@ -70,8 +70,11 @@ class Intake:
             except StateError as error:  # the next leader finds it; this one goes on with what it can do
                 log.error("update %d may be answered once more: %s", update.update_id, error)  # noqa: TRY400
 
+    def _store_is_new(self) -> bool:
+        return all(binding.since_ms >= self.term.since_ms for binding in self.term.threads.all())
+
     async def _let_owners_come(self) -> None:
-        """Without any bindings (a new store) only the followers know which threads are theirs: they register soon."""
+        """Where a store was lost only the followers know which threads are theirs: they register soon."""
         age = (self.term.now_ms() - self.term.since_ms) / 1000
         await trio.sleep(min(PROMOTION_GRACE, max(0.0, PROMOTION_GRACE - age)))
 
@@ -104,7 +107,7 @@ class Intake:
         info = describe(loads(update.body))
         await self._look_up_owner(info)
         way = route(info, self.rules(), _Known(self.term))
-        if isinstance(way, Lobby) and info.thread_id is not None and not self.term.threads.all():
+        if isinstance(way, Lobby) and info.thread_id is not None and self._store_is_new():
             await self._let_owners_come()
             way = route(info, self.rules(), _Known(self.term))
         match way:
