@@ -10,7 +10,11 @@ __all__ = ["ADMIN_RIGHTS", "Callback", "Chat", "General", "Json", "Message", "Se
 
 Json = dict[str, Any]
 
-ADMIN_RIGHTS = frozenset({"can_manage_topics", "can_delete_messages", "can_pin_messages", "can_manage_chat"})
+# What a person gives a bot by default when making it administrator: all but the right to make others.
+ADMIN_RIGHTS = frozenset(
+    "can_manage_chat can_change_info can_delete_messages can_invite_users can_manage_topics can_manage_video_chats "
+    "can_pin_messages can_restrict_members".split()
+)
 
 
 @attrs.define(kw_only=True)
