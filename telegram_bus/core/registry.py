@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 from attrs import frozen
@@ -12,6 +12,8 @@ from telegram_bus.core.identity import DURABLE_ADMISSION, EXTENSIONS
 from telegram_bus.core.values import Number, ProtocolIdentity, Registration, Target
 
 __all__ = ["STALE_AFTER_MS", "Admitted", "Member", "Provisioned", "Registry", "key_of"]
+
+K = TypeVar("K")
 
 STALE_AFTER_MS: Final = 5_000
 """A follower that was not heard for longer is no member any more (protocol section 10)."""
@@ -94,6 +96,7 @@ class Registry:
         self._by_target: dict[Target, Member] = {}
         self._pids: dict[int, int] = {}
         self._slots: dict[bool, tuple[int, list[str]]] = {}
+        self._slot_holders: dict[str, int] = {}  # how many members have each slot
 
     def __len__(self) -> int:
         return len(self._members)
@@ -194,6 +197,12 @@ class Registry:
         self._slots[durable_only] = (self.revision, slots)
         return slots
 
+    def slots_of_others(self, instance_id: str) -> set[str]:
+        """The slots of all members but this instance; asked with each registration, so it looks at no member."""
+        member = self._members.get(instance_id)
+        own = member.registration.slot if member is not None else None
+        return {slot for slot, count in self._slot_holders.items() if count > (slot == own)}
+
     def _rivals(self, registration: Registration) -> tuple[Member, ...]:
         found: dict[Member, None] = {}
         if registration.profile_key is not None and (rival := self._by_profile.get(registration.profile_key)):
@@ -209,6 +218,8 @@ class Registry:
             self._by_target[member.target] = member
         if member.peer_pid is not None:
             self._pids[member.peer_pid] = self._pids.get(member.peer_pid, 0) + 1
+        if (slot := member.registration.slot) is not None:
+            self._slot_holders[slot] = self._slot_holders.get(slot, 0) + 1
 
     def _forget_indices(self, member: Member) -> None:
         if member.registration.profile_key is not None:
@@ -216,15 +227,19 @@ class Registry:
         if member.target is not None:
             del self._by_target[member.target]
         if member.peer_pid is not None:
-            left = self._pids[member.peer_pid] - 1
-            if left:
-                self._pids[member.peer_pid] = left
-            else:
-                del self._pids[member.peer_pid]
+            _count_down(self._pids, member.peer_pid)
+        if member.registration.slot is not None:
+            _count_down(self._slot_holders, member.registration.slot)
 
     def _drop(self, member: Member) -> None:
         del self._members[member.instance_id]
         self._forget_indices(member)
+
+
+def _count_down(counts: dict[K, int], key: K) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
 
 
 def key_of(registration: Registration) -> str:

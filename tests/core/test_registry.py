@@ -114,8 +114,11 @@ class RegistryMachine(RuleBasedStateMachine):
         chat=st.sampled_from([None, 1, 2]),
         thread=st.sampled_from([None, 5]),
         pid=st.sampled_from([0, 8, 9]),
+        slot=st.sampled_from([None, "A", "B"]),
     )
-    def admit(self, instance: str, profile: str | None, chat: int | None, thread: int | None, pid: int) -> None:
+    def admit(
+        self, instance: str, profile: str | None, chat: int | None, thread: int | None, pid: int, slot: str | None
+    ) -> None:
         """A follower registers, or registers again."""
         target = None if chat is None else Target(chat_id=chat, thread_id=thread)
         known = next((one for one in self.model if one["instance"] == instance), None)
@@ -134,7 +137,7 @@ class RegistryMachine(RuleBasedStateMachine):
         else:
             self.model[self.model.index(known)] = facts
         self.model = [one for one in self.model if one["instance"] not in rivals]
-        told = registration(instance, profile_key=profile, target=target)
+        told = registration(instance, profile_key=profile, target=target, slot=slot)
         admitted = self.registry.admit(told, None, now_ms=self.now, peer_pid=pid)
         assert sorted(gone.instance_id for gone in admitted.replaced) == sorted(rivals)
 
@@ -181,6 +184,9 @@ class RegistryMachine(RuleBasedStateMachine):
         for profile in ("p", "q"):
             assert (self.registry.by_key(profile) is None) == all(one["profile"] != profile for one in self.model)
         members = list(self.registry)
+        for instance in "abcd":
+            slots = {m.registration.slot for m in members if m.instance_id != instance} - {None}
+            assert self.registry.slots_of_others(instance) == slots
         if self.registry.revision == self.seen_revision:
             assert members == self.seen_members
         self.seen_revision, self.seen_members = self.registry.revision, members
