@@ -131,8 +131,7 @@ class Term:
         """The follower's thread, made where it has none."""
         provisioned = await self.threads.provide(registration)
         # Only now, with no checkpoint before the follower is admitted: two that come at once get two slots.
-        others = (m.registration.slot for m in self.registry if m.instance_id != registration.instance_id)
-        slot = free_slot(registration.slot, {slot for slot in others if slot is not None})
+        slot = free_slot(registration.slot, self.registry.slots_of_others(registration.instance_id))
         return evolve(provisioned, slot=slot)
 
     async def retire(self, member: Member) -> None:
