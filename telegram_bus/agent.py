@@ -108,9 +108,15 @@ class Update:
         sender = self.raw.get("user") if self.kind == "reaction" else self.raw.get("from")
         return sender if isinstance(sender, dict) else None
 
-    async def reply(self, text: str, **options: Any) -> SentMessage:
-        """Send a message into the thread as an answer to this one; options as of `Bus.send`."""
-        return await self._bus.send(text, reply_to=self.message.get("message_id"), **options)
+    async def reply(self, text: str, *, once: str | None = None, **options: Any) -> SentMessage:
+        """Send a message into the thread as an answer to this one; options as of `Bus.send`.
+
+        With `once` (a name of your choice) it is sent once for this update: a handler that died and sees the update
+        again gets the message that its predecessor sent, whatever the text is by then.
+        """
+        params = _message(text, reply_to=self.message.get("message_id"), **options)
+        call_id = None if once is None else identity.call_id(self.id, once)
+        return _sent(await self._bus._make("sendMessage", params, call_id))
 
     async def answer(self, text: str | None = None, *, alert: bool = False) -> None:
         """Answer a pressed button: the person's client stops waiting and shows `text` (at most 200 characters).
@@ -195,18 +201,16 @@ class Bus:
         reply_to: int | None = None,
         parse_mode: Literal["HTML", "MarkdownV2"] | None = None,
         silent: bool = False,
+        once: str | None = None,
     ) -> SentMessage:
-        """Send a message into this follower's thread."""
-        return _sent(
-            await self.call(
-                "sendMessage",
-                text=text,
-                parse_mode=parse_mode,
-                reply_markup=_keyboard(buttons),
-                reply_parameters={"message_id": reply_to, "allow_sending_without_reply": True} if reply_to else None,
-                disable_notification=silent or None,
-            )
-        )
+        """Send a message into this follower's thread.
+
+        With `once` (a name of your choice) a message of that name is sent once in 48 h, also over crashes and restarts
+        of this program and of leaders; who sends it again gets the first one's result, be it an ApiError or
+        CommitUnknown. RequestRefused where the leader is a program that cannot promise it.
+        """
+        params = _message(text, buttons=buttons, reply_to=reply_to, parse_mode=parse_mode, silent=silent)
+        return _sent(await self._make("sendMessage", params, None if once is None else identity.call_id("", once)))
 
     async def edit(
         self,
@@ -244,10 +248,13 @@ class Bus:
         The chat and thread of this follower are filled in where they are missing; parameters that are None are left
         out. Many may be made at once; 32 of them are on their way, the others wait their turn.
         """
-        async with self._calls:
-            return await self._call(method, params)
+        return await self._make(method, params)
 
-    async def _call(self, method: str, params: dict[str, Any]) -> Any:
+    async def _make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any:
+        async with self._calls:
+            return await self._ask(method, params, call_id)
+
+    async def _ask(self, method: str, params: dict[str, Any], call_id: str | None) -> Any:
         await self.wait_serving()
         body = {name: value for name, value in params.items() if value is not None}
         target = self.target
@@ -255,7 +262,9 @@ class Bus:
             body.setdefault("chat_id", target.chat_id)
             if target.thread_id is not None and method.startswith(_INTO_THREAD):
                 body.setdefault("message_thread_id", target.thread_id)
-        ack = await self._member.ask(lambda fields: CallApi(**fields, method="call", args=(method, body)))
+        ack = await self._member.ask(
+            lambda fields: CallApi(**fields, method="call", args=(method, body), call_id=call_id)
+        )
         return ack.result
 
     async def members(self) -> tuple[MemberInfo, ...]:
@@ -324,6 +333,24 @@ class _MemberWatch:
 
 _WITHOUT_CHAT: Final = frozenset({"getMe", "answerCallbackQuery", "answerGuestQuery", "setMyCommands"})
 _INTO_THREAD: Final = ("send", "copyMessage", "editForumTopic", "closeForumTopic", "deleteForumTopic")
+
+
+def _message(
+    text: str,
+    *,
+    buttons: Buttons | None = None,
+    reply_to: int | None = None,
+    parse_mode: str | None = None,
+    silent: bool = False,
+) -> dict[str, Any]:
+    """The parameters of sendMessage."""
+    return {
+        "text": text,
+        "parse_mode": parse_mode,
+        "reply_markup": _keyboard(buttons),
+        "reply_parameters": {"message_id": reply_to, "allow_sending_without_reply": True} if reply_to else None,
+        "disable_notification": silent or None,
+    }
 
 
 def _id(message: SentMessage | int) -> int:

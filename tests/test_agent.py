@@ -27,6 +27,7 @@ from telegram_bus.core.envelopes import (
     ForwardMessage,
     ForwardReaction,
     Heartbeat,
+    ProtocolIdentity,
     Register,
     ResolveAgentTarget,
     RouteAgentMessage,
@@ -41,7 +42,7 @@ from telegram_bus.core.errors import (
     StateError,
 )
 from telegram_bus.core.extensions import MembersList
-from telegram_bus.core.identity import delivery_id
+from telegram_bus.core.identity import call_id, delivery_id
 from telegram_bus.home import Home, Profile
 from telegram_bus.wire.client import request_once
 from tests.fakes import CHAT, FakeLeader, ok, refuse
@@ -378,6 +379,37 @@ async def test_a_reply_names_the_message_it_answers(bus: Bus, leader: FakeLeader
     assert method == "sendMessage"
     assert body["reply_parameters"]["message_id"] == 40
     assert body["disable_notification"] is True
+
+
+async def test_a_name_and_an_update_make_one_call(bus: Bus, leader: FakeLeader) -> None:
+    """The id is the same whoever asks, and another for another update, another name and a message of its own."""
+    update = await given(bus, leader, {"message_id": 40, "text": "hi"})
+    await update.reply("ho", once="answer")
+    await update.reply("hello", once="answer")
+    await update.reply("more", once="more")
+    await (await given_next(bus, leader)).reply("ho", once="answer")
+    await bus.send("ho", once="answer")
+    await bus.send("ho")
+    ids = [envelope.call_id for envelope in leader.got if isinstance(envelope, CallApi)]
+    assert ids[0] == ids[1] == call_id(update.id, "answer")
+    assert len(set(ids[1:])) == 5
+    assert ids[5] is None
+
+
+async def given_next(bus: Bus, leader: FakeLeader) -> Update:
+    await deliver(leader, 2, {"message_id": 41, "text": "hi"}, "message")
+    return await anext(bus)
+
+
+async def test_a_leader_that_remembers_no_calls_cannot_promise_once(bus: Bus, leader: FakeLeader) -> None:
+    """Rather no message than two."""
+    leader.identity = ProtocolIdentity(
+        protocol_version=1, runtime_build="other/1", capabilities=("durable-follower-admission-v1",)
+    )
+    leader.known = set()  # so that the follower registers again, and learns who leads
+    await bus.send("an ordinary message goes out")
+    with pytest.raises(RequestRefused, match="once"):
+        await bus.send("ho", once="answer")
 
 
 @pytest.mark.parametrize(

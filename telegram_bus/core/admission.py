@@ -97,6 +97,7 @@ class Call:
     member: Member
     method: str
     args: tuple[Any, ...]
+    call_id: str | None = None
 
 
 @frozen(kw_only=True)
@@ -202,7 +203,7 @@ def _decide_follower(envelope: _FollowerRequest, member: Member, registry: Regis
         case Disconnect():
             return Leave(member=member)
         case CallApi():
-            return Call(member=member, method=envelope.method, args=envelope.args)
+            return Call(member=member, method=envelope.method, args=envelope.args, call_id=envelope.call_id)
         case ResolveAgentTarget():
             return Resolve(member=member, selector=envelope.selector)
         case RouteAgentMessage():

@@ -111,12 +111,16 @@ class Disconnect(FollowerRequest):
 
 @frozen(kw_only=True)
 class CallApi(FollowerRequest):
-    """The follower wants a Bot API call made (protocol section 9)."""
+    """The follower wants a Bot API call made (protocol section 9).
+
+    With a `call_id` (an extension) it is made once for its follower's key, whatever request asks for it.
+    """
 
     KIND: ClassVar[str] = "follower.callApi"
 
     method: str
     args: tuple[Any, ...]
+    call_id: str | None = None
 
 
 @frozen(kw_only=True)

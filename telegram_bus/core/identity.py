@@ -22,6 +22,7 @@ __all__ = [
     "Compatible",
     "Incompatible",
     "Liveness",
+    "call_id",
     "compatible",
     "delivery_id",
     "judge_process",
@@ -103,6 +104,12 @@ def delivery_id(kind: str, key: str, source_update_id: object) -> str:
     text = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
     digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
     return f"telegram-follower-v1-{digest}"
+
+
+def call_id(scope: str, name: str) -> str:
+    """The id of a call that a program has named: in one `scope` (a delivery id, or "") a name stands for one call."""
+    text = json.dumps([scope, name], separators=(",", ":"))
+    return f"once-v1-{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def judge_process(expected: str | None, observed: str | None, *, exists: bool | None) -> Liveness:

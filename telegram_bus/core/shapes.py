@@ -40,6 +40,7 @@ _CONSTRAINED: Final[Mapping[type, Mapping[str, Check]]] = {
         "message_id": checks.positive_integer,
         "text": checks.filled_text,
     },
+    envelopes.CallApi: {"call_id": _short},
     envelopes.ReplaceFollowerTarget: {
         "target": checks.target_with_both,
         "old_target": checks.target_with_both,
@@ -79,6 +80,7 @@ _CONSTRAINED: Final[Mapping[type, Mapping[str, Check]]] = {
 
 _STRICT: Final[Mapping[type, frozenset[str]]] = {
     values.Registration: frozenset({"target"}),
+    envelopes.CallApi: frozenset({"call_id"}),
     envelopes.ReplaceFollowerTarget: frozenset({"old_target"}),
 }
 """Optional fields that make the whole envelope invalid when they are ill-typed; of the payloads, all are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 import trio
 from attrs import define, field
@@ -20,6 +20,9 @@ from telegram_bus.store import Collision, New, Repeat, Store, Unknown
 __all__ = ["Calls"]
 
 log = logging.getLogger(__name__)
+
+NAMED: Final = "named:"
+"""Before the ids that programs give their calls, so that they never meet those of requests in the store."""
 
 
 @define(eq=False)
@@ -39,8 +42,11 @@ class Calls:
     now_ms: Callable[[], int] = field(repr=False)
     _running: dict[tuple[str, str], _Running] = field(factory=dict)
 
-    async def make(self, member: Member, call: Allowed, request_id: str) -> Any:
+    async def make(self, member: Member, call: Allowed, request_id: str, call_id: str | None = None) -> Any:
         """Make the call and return Telegram's result; a call with this id that was made before is not made again.
+
+        With a `call_id` that is its id, and the member answers for what it means: what the call says may then differ
+        (a program that died is asked again and words it anew), the first result holds.
 
         Raises ApiError, CommitUnknown, RequestRefused, and what the store raises.
         """
@@ -54,15 +60,16 @@ class Calls:
                     await self.store.record_messages(member.key, sent, self.now_ms())
 
             return await self.sender.call(method, params, _chat(params), after=note)
-        return await self._once(member.key, request_id, call)
+        if call_id is None:
+            return await self._once((member.key, request_id), call, [method, params])
+        return await self._once((member.key, f"{NAMED}{call_id}"), call, [method])
 
-    async def _once(self, key: str, request_id: str, call: Allowed) -> Any:
-        place = (key, request_id)
+    async def _once(self, place: tuple[str, str], call: Allowed, told_apart_by: list[Any]) -> Any:
         while (running := self._running.get(place)) is not None:
             await running.done.wait()
         self._running[place] = running = _Running()
         try:
-            return await self._claimed(place, call)
+            return await self._claimed(place, call, sha256(dumps(told_apart_by)).hexdigest())
         finally:
             if not running.with_sender:
                 self._ended(place)
@@ -70,10 +77,9 @@ class Calls:
     def _ended(self, place: tuple[str, str]) -> None:
         self._running.pop(place).done.set()
 
-    async def _claimed(self, place: tuple[str, str], call: Allowed) -> Any:
+    async def _claimed(self, place: tuple[str, str], call: Allowed, digest: str) -> Any:
         method = call.api_method
         self.sender.check(method, _chat(call.body))
-        digest = sha256(dumps([method, call.body])).hexdigest()
         with trio.CancelScope(shield=True):  # a claim that is made has to be known: what was not sent is withdrawn
             claim = await self.store.claim_call(*place, digest, self.now_ms())
         match claim:

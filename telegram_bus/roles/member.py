@@ -23,6 +23,7 @@ from telegram_bus.core.codec import dumps
 from telegram_bus.core.election import head_start
 from telegram_bus.core.envelopes import (
     Ack,
+    CallApi,
     Disconnect,
     Envelope,
     Heartbeat,
@@ -161,6 +162,8 @@ class Member:
             envelope = build(session.fields(request_id))
             if isinstance(envelope, Extension) and identity.EXTENSIONS not in session.leader.capabilities:
                 raise RequestRefused(f"this leader does not know {envelope.KIND}; it is another program, or an old one")
+            if isinstance(envelope, CallApi) and envelope.call_id is not None and not session.remembers_calls:
+                raise RequestRefused("this leader does not promise once=…; it is another program, or an old one")
             try:
                 ack = await session.client.request(envelope)
             except NotSent:

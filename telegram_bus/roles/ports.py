@@ -39,11 +39,12 @@ class LeaderPorts(Protocol):
     def upload_root(self, member: Member) -> str | None:
         """The absolute directory that one of our own followers may upload from; None: it may not."""
 
-    async def call_api(self, member: Member, call: Allowed, request_id: str) -> Any:
+    async def call_api(self, member: Member, call: Allowed, request_id: str, call_id: str | None = None) -> Any:
         """Makes the call, notes who owns what it sent (`permissions.sent_by`), returns Telegram's result.
 
         Raises ApiError (Telegram's refusal), CommitUnknown, RequestRefused (ours). The same `request_id` of the same
-        member may come again after a lost connection.
+        member may come again after a lost connection. A `call_id` names the call in its place, for as many requests as
+        may come.
         """
 
     async def resolve(self, member: Member, selector: AgentSelector) -> Target:

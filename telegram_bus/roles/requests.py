@@ -146,7 +146,7 @@ class Requests:
         self._touch(decision.member)
         verdict = self._judge(decision)
         if isinstance(verdict, Allowed):
-            return lambda: self._call_api(envelope, decision.member, verdict)
+            return lambda: self._call_api(envelope, decision, verdict)
         recall = self._ports.recall(decision.args)
         if recall is not None:
             return lambda: self._call_after(recall, envelope, decision)
@@ -157,7 +157,7 @@ class Requests:
         args = _without_reply(decision.args)
         plain = self._judge(attrs.evolve(decision, args=args)) if args is not None else verdict
         if isinstance(plain, Allowed):
-            return lambda: self._call_api(envelope, decision.member, plain)
+            return lambda: self._call_api(envelope, decision, plain)
         return refused(envelope, admission.Refuse(message=verdict.reason))
 
     def _judge(self, decision: admission.Call) -> Allowed | Denied:
@@ -177,15 +177,16 @@ class Requests:
         await recall()
         verdict = self._judge(decision)
         if isinstance(verdict, Allowed):
-            return await self._call_api(envelope, decision.member, verdict)
+            return await self._call_api(envelope, decision, verdict)
         answer = self._call_without_reply(envelope, decision, verdict)
         return answer if isinstance(answer, Ack) else await answer()
 
-    async def _call_api(self, envelope: Envelope, member: Member, call: Allowed) -> Ack:
+    async def _call_api(self, envelope: Envelope, asked: admission.Call, call: Allowed) -> Ack:
         try:
-            return _accepted(envelope, await self._ports.call_api(member, call, envelope.request_id))
+            result = await self._ports.call_api(asked.member, call, envelope.request_id, asked.call_id)
+            return _accepted(envelope, result)
         except BusError as fault:
-            return failed(envelope, fault, method=call.api_method, extended=member.extended)
+            return failed(envelope, fault, method=call.api_method, extended=asked.member.extended)
 
     async def _ask(self, envelope: Envelope, decision: admission.Resolve | admission.Route) -> Ack:
         match decision:

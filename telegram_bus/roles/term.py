@@ -142,14 +142,14 @@ class Term:
         """What belongs to the member."""
         return _Property(key=member.key, store=self.store, given=self._given)
 
-    async def call_api(self, member: Member, call: Allowed, request_id: str) -> Any:
+    async def call_api(self, member: Member, call: Allowed, request_id: str, call_id: str | None = None) -> Any:
         """Make a call in the member's name.
 
         While this leader ends, a call that was surely not made gets no answer, so that one of our followers asks the
         successor for it, under the same id, as it does when a leader is killed.
         """
         try:
-            return await self.calls.make(member, call, request_id)
+            return await self.calls.make(member, call, request_id, call_id)
         except NotSent:
             if self.stop_wanted.is_set() and member.extended:
                 await trio.sleep_forever()

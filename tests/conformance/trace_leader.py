@@ -105,7 +105,7 @@ class TraceLeader:
     def upload_root(self, member: Member) -> str | None:
         return None
 
-    async def call_api(self, member: Member, call: Allowed, request_id: str) -> Any:
+    async def call_api(self, member: Member, call: Allowed, request_id: str, call_id: str | None = None) -> Any:
         self.api_calls.append([call.method, list(call.args)])
         result: Any = True
         if call.api_method in ("sendMessage", "sendPhoto"):

@@ -310,6 +310,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "source_update_id": ids,
     "recipient_binding_key": filled,
     "message_id": ids.map(lambda n: n or 1),
+    "call_id": st.none() | st.text(min_size=1, max_size=99),
     "selector": st.builds(AgentSelector, thread_id=ids.map(lambda n: n or 1), chat_id=st.none() | ids),
     "donor_process_id": ids.map(lambda n: n or 1),
     "donor_process_birth_id": st.text(min_size=1, max_size=99),

@@ -25,6 +25,7 @@ async def tour():
         await report(bus)
         nursery.start_soon(watch, bus)
         await careful(bus)
+        await announce(bus)
         assert (await rename(bus)).endswith("bot")
         await consult(bus, "what is the answer")
         await order(bus)

@@ -38,13 +38,23 @@ class Rig:
     def member(self, key: str = "nora") -> Member:
         return self.registry.by_key(key) or admit(self.registry, key)
 
-    async def send(self, request_id: str = "r1", text: str = "hi", *, key: str = "nora", **params: Any) -> Any:
+    async def send(
+        self, request_id: str = "r1", text: str = "hi", *, key: str = "nora", call_id: str | None = None, **params: Any
+    ) -> Any:
         body = {"chat_id": CHAT, "message_thread_id": 11, "text": text, **params}
-        return await self.call("sendMessage", body, request_id, key=key)
+        return await self.call("sendMessage", body, request_id, key=key, call_id=call_id)
 
-    async def call(self, method: str, body: Mapping[str, Any], request_id: str = "r1", *, key: str = "nora") -> Any:
+    async def call(
+        self,
+        method: str,
+        body: Mapping[str, Any],
+        request_id: str = "r1",
+        *,
+        key: str = "nora",
+        call_id: str | None = None,
+    ) -> Any:
         call = Allowed(method="call", args=(method, dict(body)))
-        return await self.calls.make(self.member(key), call, request_id)
+        return await self.calls.make(self.member(key), call, request_id, call_id)
 
     def claims(self) -> list[tuple[str, str, bool]]:
         """Each claimed call: key, request, whether it has an answer."""
@@ -91,6 +101,19 @@ async def test_one_id_for_two_calls_is_refused(rig: Rig) -> None:
     assert (caught.value.code, caught.value.method) == ("request-id-collision", "sendMessage")
     await rig.send(text="other", key="otto")
     assert len(rig.telegram.calls) == 2
+
+
+async def test_a_call_that_has_a_name_is_made_once_for_all_requests(rig: Rig) -> None:
+    """Whatever it says by then; the next leader knows it too, and names are no request ids."""
+    first = await rig.send("r1", "first words", call_id="answer")
+    assert await rig.send("r2", "other words", call_id="answer") == first
+    assert await rig.send("r2", "other words") != first
+    successor = Rig(rig.telegram, rig.commits)  # its sender need not even run
+    assert await successor.send("r9", "yet others", call_id="answer") == first
+    assert [call["text"] for call in rig.telegram.made("sendMessage")] == ["first words", "other words"]
+    with pytest.raises(RequestRefused) as caught:
+        await rig.call("sendPhoto", {"chat_id": CHAT, "photo": "a"}, "r3", call_id="answer")
+    assert caught.value.code == "request-id-collision"
 
 
 async def test_asked_twice_while_it_is_under_way_it_is_made_once(rig: Rig) -> None:

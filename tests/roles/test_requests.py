@@ -100,7 +100,7 @@ class Leader:
     def upload_root(self, member: Member) -> str | None:
         return None
 
-    async def call_api(self, member: Member, call: Allowed, request_id: str) -> Any:
+    async def call_api(self, member: Member, call: Allowed, request_id: str, call_id: str | None = None) -> Any:
         await self._work(f"call {call.api_method}")
         return {"message_id": len(self.done)}
 
