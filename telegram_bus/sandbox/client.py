@@ -311,7 +311,10 @@ _FILTERS = frozenset(
 
 
 def _query(wanted: Json) -> str:
+    def spelt(name: str) -> str:
+        return name if name in _FILTERS or name.startswith("param.") else f"param.{name}"
+
     def encoded(value: Any) -> str:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
-    return urlencode({name if name in _FILTERS else f"param.{name}": encoded(value) for name, value in wanted.items()})
+    return urlencode({spelt(name): encoded(value) for name, value in wanted.items()})

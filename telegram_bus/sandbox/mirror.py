@@ -13,7 +13,7 @@ class Mirror:
     """Messages and topics by chat and id, in the order in which they came; `seq` is the last change it knows."""
 
     def __init__(self) -> None:
-        self.seq = 0
+        self.seq = -1  # nothing: what is there already has to be read first
         self._messages: dict[tuple[int, int], Json] = {}
         self._topics: dict[tuple[int, int], Json] = {}
 

@@ -11,6 +11,8 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 
 import attrs
 import trio
@@ -19,7 +21,10 @@ from hypercorn.config import Config
 from telegram_bus.sandbox.engine import Engine
 from telegram_bus.sandbox.gate import HOST, open_listener
 from telegram_bus.sandbox.http_app import make_app
+from telegram_bus.sandbox.keeping import Keeper, KeepingError
 from telegram_bus.sandbox.model import World
+from telegram_bus.sandbox.scenario import Scenario
+from telegram_bus.sandbox.script import ScriptError
 
 __all__ = ["Address", "open_listener", "run_sandbox", "serve_sandbox", "wait_for_end"]
 
@@ -56,15 +61,28 @@ async def serve_sandbox(
         task_status.started(_address(engine.world, port))
 
 
-def run_sandbox(port: int, *, as_json: bool, until_eof: bool) -> int:
-    """Run a sandbox in this process until a signal, or the end of stdin, ends it; returns the exit code."""
-    try:
-        listener = open_listener(port)
-    except OSError as error:
-        print(f"The sandbox cannot listen on port {port}: {error}. Choose another with --port.", file=sys.stderr)
-        return 1
-    trio.run(_run, listener, as_json, until_eof)
-    return 0
+def run_sandbox(
+    port: int, *, as_json: bool, until_eof: bool, data: Path | None = None, scenario: Scenario | None = None
+) -> int:
+    """Run a sandbox in this process until a signal, the end of stdin or of its scenario; returns the exit code.
+
+    `data` is a directory that keeps its state.
+    """
+    rng = secrets.SystemRandom()
+    with ExitStack() as opened:
+        try:
+            if scenario is not None:
+                scenario.read()
+            keeper = None if data is None else opened.enter_context(Keeper(data, _warn))
+            engine = Engine(World(rng) if keeper is None else keeper.load(rng))
+            listener = open_listener(port)
+        except (KeepingError, ScriptError) as error:
+            _warn(str(error))
+            return 2
+        except OSError as error:
+            _warn(f"The sandbox cannot listen on port {port}: {error}. Choose another with --port.")
+            return 1
+        return trio.run(_run, _Running(engine, listener, keeper, scenario), as_json, until_eof)
 
 
 async def wait_for_end(*, until_eof: bool, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -79,8 +97,16 @@ async def wait_for_end(*, until_eof: bool, task_status: trio.TaskStatus[None] = 
                 break
 
 
-async def _run(listener: socket.socket, as_json: bool, until_eof: bool) -> None:
-    engine = Engine(World(secrets.SystemRandom()))
+@attrs.frozen
+class _Running:
+    engine: Engine
+    listener: socket.socket
+    keeper: Keeper | None
+    scenario: Scenario | None
+
+
+async def _run(running: _Running, as_json: bool, until_eof: bool) -> int:
+    code = 0
     async with trio.open_nursery() as nursery:
 
         async def end(*, task_status: trio.TaskStatus[None]) -> None:
@@ -89,8 +115,19 @@ async def _run(listener: socket.socket, as_json: bool, until_eof: bool) -> None:
 
         # Who reads the address may end us at once, so signals are heard before it is printed.
         await nursery.start(end)
-        address: Address = await nursery.start(serve_sandbox, engine, listener)
-        _announce(address, as_json=as_json)
+        if running.keeper is not None:
+            await nursery.start(running.keeper.run, running.engine)
+        address: Address = await nursery.start(serve_sandbox, running.engine, running.listener)
+        if running.scenario is None:
+            _announce(address, as_json=as_json)
+        else:
+            code = await running.scenario.play(attrs.asdict(address))
+            nursery.cancel_scope.cancel()
+    return code
+
+
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 async def _until_eof(end: Callable[[], None]) -> None:
