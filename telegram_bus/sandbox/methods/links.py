@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from telegram_bus.sandbox.args import Args
-from telegram_bus.sandbox.methods.finding import find_open_chat, need_right
+from telegram_bus.sandbox.methods.finding import find_open_chat, find_user, need_right
 from telegram_bus.sandbox.model import World
 from telegram_bus.sandbox.model_types import Chat, Json
 from telegram_bus.sandbox.model_views import user_view
 from telegram_bus.sandbox.refusal import bad_request
 
-__all__ = ["METHODS", "createchatinvitelink", "editchatinvitelink", "exportchatinvitelink", "revokechatinvitelink"]
+__all__ = [
+    "METHODS",
+    "approvechatjoinrequest",
+    "createchatinvitelink",
+    "declinechatjoinrequest",
+    "editchatinvitelink",
+    "exportchatinvitelink",
+    "revokechatinvitelink",
+]
 
 MAX_NAME = 32
 MAX_LINKS = 1_000  # of one chat; the oldest are forgotten
@@ -50,7 +58,24 @@ def revokechatinvitelink(world: World, args: Args, now: float) -> Json:  # noqa:
     return dict(link)
 
 
-METHODS = (exportchatinvitelink, createchatinvitelink, editchatinvitelink, revokechatinvitelink)
+def approvechatjoinrequest(world: World, args: Args, now: float) -> bool:  # noqa: ARG001
+    """approveChatJoinRequest: nobody ever asks, so it is always refused."""
+    return _answer_request(world, args)
+
+
+def declinechatjoinrequest(world: World, args: Args, now: float) -> bool:  # noqa: ARG001
+    """declineChatJoinRequest: nobody ever asks, so it is always refused."""
+    return _answer_request(world, args)
+
+
+METHODS = (
+    exportchatinvitelink,
+    createchatinvitelink,
+    editchatinvitelink,
+    revokechatinvitelink,
+    approvechatjoinrequest,
+    declinechatjoinrequest,
+)
 
 
 def _chat(world: World, args: Args) -> Chat:
@@ -59,6 +84,12 @@ def _chat(world: World, args: Args) -> Chat:
         raise bad_request("can't access the chat invite link")
     need_right(chat, "can_invite_users", "manage chat invite link")
     return chat
+
+
+def _answer_request(world: World, args: Args) -> bool:
+    chat = _chat(world, args)
+    user = find_user(world, args)
+    raise bad_request("USER_ALREADY_PARTICIPANT" if user.id in chat.members else "HIDE_REQUESTER_MISSING")
 
 
 def _link(chat: Chat, args: Args) -> Json:

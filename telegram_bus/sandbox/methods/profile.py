@@ -91,6 +91,12 @@ def getuserprofilephotos(world: World, args: Args, now: float) -> Json:  # noqa:
     return {"total_count": len(photos), "photos": photos[offset : offset + limit]}
 
 
+def getuserprofileaudios(world: World, args: Args, now: float) -> Json:  # noqa: ARG001
+    """getUserProfileAudios: nobody has any."""
+    find_user(world, args)
+    return {"total_count": 0, "audios": []}
+
+
 def setmyprofilephoto(world: World, args: Args, now: float) -> bool:  # noqa: ARG001
     """setMyProfilePhoto."""
     given = args.parsed("photo", "can't parse InputProfilePhoto JSON object")
@@ -110,7 +116,7 @@ def removemyprofilephoto(world: World, args: Args, now: float) -> bool:  # noqa:
 METHODS = (
     setmyname, getmyname, setmydescription, getmydescription, setmyshortdescription, getmyshortdescription,
     setchatmenubutton, getchatmenubutton, setmydefaultadministratorrights, getmydefaultadministratorrights,
-    getuserprofilephotos, setmyprofilephoto, removemyprofilephoto,
+    getuserprofilephotos, getuserprofileaudios, setmyprofilephoto, removemyprofilephoto,
 )  # fmt: skip
 
 
