@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, cast
 import trio
 from attrs import define, field, frozen
 
+from telegram_bus import crash
 from telegram_bus import home as homes
 from telegram_bus._version import __version__
 from telegram_bus.core import identity
@@ -191,6 +192,7 @@ class Bus:
         while not member.unread:
             await member.arrived.wait_changed()
         delivery = member.unread.popleft()
+        crash.point("after-take")
         return Update(id=delivery.delivery_id, kind=cast(UpdateKind, delivery.kind), raw=loads(delivery.body), bus=self)
 
     async def send(
@@ -265,6 +267,7 @@ class Bus:
         ack = await self._member.ask(
             lambda fields: CallApi(**fields, method="call", args=(method, body), call_id=call_id)
         )
+        crash.point("after-answer")
         return ack.result
 
     async def members(self) -> tuple[MemberInfo, ...]:
@@ -299,7 +302,9 @@ class Bus:
 
     async def finish(self, update: Update) -> None:
         """What `update.done()` does."""
+        crash.point("before-done")
         await self._member.inbox.done(update.id)
+        crash.point("after-done")
 
 
 class _MemberWatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final, assert_never
@@ -10,11 +11,14 @@ from typing import Any, Final, assert_never
 import trio
 from attrs import define, field
 
+from telegram_bus import crash
 from telegram_bus.botapi.sender import Failed, Outcome, Sender, Sent
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.errors import ApiError, CommitUnknown, RequestRefused
+from telegram_bus.core.files import file_ids
 from telegram_bus.core.permissions import Allowed, repeatable, sent_by
 from telegram_bus.core.registry import Member
+from telegram_bus.roles.files import Enclosed, Files
 from telegram_bus.store import Collision, New, Repeat, Store, Unknown
 
 __all__ = ["Calls"]
@@ -40,9 +44,17 @@ class Calls:
     store: Store = field(repr=False)
     sender: Sender = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
+    files: Files = field(repr=False)
     _running: dict[tuple[str, str], _Running] = field(factory=dict)
 
-    async def make(self, member: Member, call: Allowed, request_id: str, call_id: str | None = None) -> Any:
+    async def make(
+        self,
+        member: Member,
+        call: Allowed,
+        request_id: str,
+        call_id: str | None = None,
+        enclosed: Enclosed | None = None,
+    ) -> Any:
         """Make the call and return Telegram's result; a call with this id that was made before is not made again.
 
         With a `call_id` that is its id, and the member answers for what it means: what the call says may then differ
@@ -50,26 +62,38 @@ class Calls:
 
         Raises ApiError, CommitUnknown, RequestRefused, and what the store raises.
         """
-        if call.method != "call":
-            raise RequestRefused(f"{call.method} is not served by this leader: files travel by their own requests")
+        if call.method == "downloadFile":
+            return await self.files.fetch_by_path(member, *[*call.args, None, None][:2])
+        if call.method == "callMultipart":
+            with self.files.enclose(member, call) as opened:
+                return await self._make(member, call, request_id, call_id, opened)
+        return await self._make(member, call, request_id, call_id, Enclosed() if enclosed is None else enclosed)
+
+    async def _make(
+        self, member: Member, call: Allowed, request_id: str, call_id: str | None, enclosed: Enclosed
+    ) -> Any:
+        enclosed.check(self.files.limits)
         method, params = call.api_method, call.body
         if repeatable(method):
 
             async def note(outcome: Outcome) -> None:
+                if isinstance(outcome, Sent):
+                    self.files.note(member.key, file_ids(outcome.result))
                 if isinstance(outcome, Sent) and (sent := _sent(call, outcome.result)):
                     await self.store.record_messages(member.key, sent, self.now_ms())
 
             return await self.sender.call(method, params, _chat(params), after=note)
         if call_id is None:
-            return await self._once((member.key, request_id), call, [method, params])
-        return await self._once((member.key, f"{NAMED}{call_id}"), call, [method])
+            told_apart_by = [method, params, *enclosed.facts()]
+            return await self._once((member.key, request_id), call, told_apart_by, enclosed)
+        return await self._once((member.key, f"{NAMED}{call_id}"), call, [method], enclosed)
 
-    async def _once(self, place: tuple[str, str], call: Allowed, told_apart_by: list[Any]) -> Any:
+    async def _once(self, place: tuple[str, str], call: Allowed, told_apart_by: list[Any], enclosed: Enclosed) -> Any:
         while (running := self._running.get(place)) is not None:
             await running.done.wait()
         self._running[place] = running = _Running()
         try:
-            return await self._claimed(place, call, sha256(dumps(told_apart_by)).hexdigest())
+            return await self._claimed(place, call, sha256(dumps(told_apart_by)).hexdigest(), enclosed)
         finally:
             if not running.with_sender:
                 self._ended(place)
@@ -77,14 +101,15 @@ class Calls:
     def _ended(self, place: tuple[str, str]) -> None:
         self._running.pop(place).done.set()
 
-    async def _claimed(self, place: tuple[str, str], call: Allowed, digest: str) -> Any:
+    async def _claimed(self, place: tuple[str, str], call: Allowed, digest: str, enclosed: Enclosed) -> Any:
         method = call.api_method
         self.sender.check(method, _chat(call.body))
         with trio.CancelScope(shield=True):  # a claim that is made has to be known: what was not sent is withdrawn
             claim = await self.store.claim_call(*place, digest, self.now_ms())
         match claim:
             case New():
-                return await self._send(place, call)
+                crash.point("after-claim")
+                return await self._send(place, call, enclosed)
             case Repeat(answer=answer):
                 return _recall(method, answer)
             case Unknown():
@@ -100,12 +125,16 @@ class Calls:
             case _:
                 assert_never(claim)
 
-    async def _send(self, place: tuple[str, str], call: Allowed) -> Any:
+    async def _send(self, place: tuple[str, str], call: Allowed, enclosed: Enclosed) -> Any:
+        uploads = enclosed.take()
+
         async def settle(outcome: Outcome) -> None:
             """In the sender's task: what Telegram did is noted whoever still waits for it."""
+            crash.point("after-send")
             match outcome:
                 case Sent(result=result):
                     answer, sent = dumps({"result": result}), _sent(call, result)
+                    self.files.note(place[0], file_ids(result))
                     await self.store.settle_call(*place, answer, self.now_ms(), sent=sent)
                 case Failed(fault=ApiError() as error):
                     await self.store.settle_call(*place, _error(error), self.now_ms())
@@ -117,11 +146,14 @@ class Calls:
         async def end(outcome: Outcome) -> None:
             try:
                 await settle(outcome)
+                crash.point("after-settle-call")
             finally:
+                for upload in uploads:
+                    os.close(upload.descriptor)
                 self._ended(place)
 
         self._running[place].with_sender = True
-        return await self.sender.call(call.api_method, call.body, _chat(call.body), after=end)
+        return await self.sender.call(call.api_method, call.body, _chat(call.body), after=end, files=uploads)
 
 
 def _sent(call: Allowed, result: Any) -> list[tuple[int, int, int | None]]:

@@ -12,6 +12,7 @@ from typing import Final, Protocol, TypeVar
 import trio
 from attrs import define, evolve, field
 
+from telegram_bus import crash
 from telegram_bus.core.codec import loads
 from telegram_bus.core.envelopes import Ack, Forward
 from telegram_bus.core.errors import AnswerLost, InvalidEnvelope, NotSent, StateError
@@ -133,7 +134,9 @@ class Deliveries:
                 member = self.members.by_key(box.key)
                 if member is None:
                     return
+                crash.point("before-forward")
                 outcome = await self._attempt(member, box.waiting[0])
+                crash.point("after-forward")
                 if outcome is None:
                     with trio.move_on_after(pause):
                         await box.knock.wait()
@@ -159,6 +162,7 @@ class Deliveries:
     async def _settle(self, box: _Box, update: StoredUpdate, outcome: Outcome) -> None:
         """Note the outcome; if we die before it is noted, the owner recognises the repetition by its id."""
         await self._stubbornly(partial(self.store.settle, update.seq, outcome, self.now_ms()))
+        crash.point("after-settle")
         box.unsettled -= 1
         box.held.discard(update.seq)
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
+from telegram_bus import crash
 from telegram_bus.core import lobby
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.errors import BusError, InvalidEnvelope, StateError
@@ -53,7 +54,9 @@ class Intake:
             await self._look_up_owner(info)
             if (row := self._row(body, info, rules)) is not None:
                 rows.append(row)
+        crash.point("after-poll")
         stored = await self.term.store.admit_batch(rows, next_offset, self.term.now_ms())
+        crash.point("after-admit")
         self.term.deliveries.put(update for update in stored if update.owner_key is not None)
         for update in stored:
             if update.owner_key is None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from telegram_bus import home
+from telegram_bus import crash, home
 from telegram_bus import log as logs
 from telegram_bus._version import __version__
 from telegram_bus.botapi.poller import run_poller
@@ -27,6 +27,7 @@ from telegram_bus.roles import leadership
 from telegram_bus.roles.bot import BotFacts, hindrances, learn_bot
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
+from telegram_bus.roles.files import FileLimits, Files
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.requests import Requests
@@ -82,6 +83,7 @@ async def run_leader(
                 open_api(settings.token.reveal(), root=settings.api_root, proxy=settings.proxy) as api,
             ):
                 lease.epoch = store.epoch
+                crash.point("after-epoch")
                 if store.notice:
                     report(store.notice)
                 with open_endpoint(settings.socket or profile.leader_socket) as endpoint:
@@ -124,7 +126,17 @@ class _Leader:
             store=store,
             registry=self.registry,
             threads=Threads(store=store, chat_id=settings.chat, call=self.sender.call, now_ms=now_ms),
-            calls=Calls(store=store, sender=self.sender, now_ms=now_ms),
+            calls=Calls(
+                store=store,
+                sender=self.sender,
+                now_ms=now_ms,
+                files=Files(
+                    profile=lease.profile,
+                    call=self.sender.call,
+                    api=api,
+                    limits=FileLimits.of(settings.api_root),
+                ),
+            ),
             deliveries=Deliveries(
                 store=store, members=self.registry, forward=self._forward, secret=secrets[0], now_ms=now_ms
             ),
@@ -156,6 +168,7 @@ class _Leader:
             await self.lease.publish_record(self.endpoint.public, self.identity)
             self.lease.check()
             self.endpoint.publish()
+            crash.point("after-publish")
             nursery.start_soon(self._prune)
             nursery.start_soon(self._follow_members)
             nursery.start_soon(self._purge)

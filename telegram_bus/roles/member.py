@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import trio
 from attrs import define, field, frozen
 
-from telegram_bus import home
+from telegram_bus import crash, home
 from telegram_bus.core import identity, receiving
 from telegram_bus.core.answers import fault_of
 from telegram_bus.core.codec import dumps
@@ -228,6 +228,7 @@ class Member:
             )
         delivery, body = incoming.delivery, dumps(incoming.body)
         if await self.inbox.append(delivery.delivery_id, incoming.kind, delivery.source_update_id, body):
+            crash.point("after-append")
             self._put(
                 Received(
                     delivery_id=delivery.delivery_id,
@@ -327,6 +328,7 @@ class Member:
         if isinstance(verdict, identity.Incompatible) or ack.protocol is None:
             why = verdict.reason if isinstance(verdict, identity.Incompatible) else "missing-identity"
             raise RequestRefused(f"the leader speaks another protocol ({why}); update the older side")
+        crash.point("after-register")
         self._take_place(ack.result)
         return Session(
             client=client,

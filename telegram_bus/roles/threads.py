@@ -9,6 +9,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
+from telegram_bus import crash
 from telegram_bus.core import threads
 from telegram_bus.core.envelopes import Registration, Target
 from telegram_bus.core.errors import ApiError, NotSent, RequestRefused
@@ -95,6 +96,7 @@ class Threads:
         now = self.now_ms()
         self._by_key[key] = Binding(key=key, chat_id=self.chat_id, thread_id=None, name=name, since_ms=now)
         await self.store.intend_thread(key, self.chat_id, name, now)
+        crash.point("after-intend-thread")
         # A follower that gives up meanwhile comes back, and shall find its thread instead of getting a second one.
         # It cannot hang: the sender answers whatever was asked of it, also when it is ended itself.
         with trio.CancelScope(shield=True):
@@ -114,6 +116,7 @@ class Threads:
         thread_id = topic.get("message_thread_id") if isinstance(topic, dict) else None
         if not isinstance(thread_id, int):
             raise RequestRefused(f"Telegram's answer to createForumTopic names no thread: {str(topic)[:100]}")
+        crash.point("after-make-thread")
         log.info("made the thread %s (%d) for %s", name, thread_id, key)
         await self._bind(key, thread_id, name)
 
@@ -122,6 +125,7 @@ class Threads:
         binding = Binding(key=key, chat_id=self.chat_id, thread_id=thread_id, name=name, since_ms=now)
         self._remember(binding)  # first, so that nobody else takes the thread or the name meanwhile
         await self.store.bind_thread(key, self.chat_id, thread_id, name, now)
+        crash.point("after-bind-thread")
         return binding
 
     def _remember(self, binding: Binding) -> None:
