@@ -26,7 +26,7 @@ from telegram_bus.sandbox.model_views import message_view, shown_message, topic_
 __all__ = ["ICON_COLORS", "World"]
 
 # Of a chat; bounds the memory of a long run.
-KEPT_MESSAGES = 20_000
+KEPT_MESSAGES = 10_000
 ICON_COLORS = (7322096, 16766590, 13338331, 9367192, 16749490, 16478047)  # contract T9
 _TOKEN_LETTERS = string.ascii_letters + string.digits + "_-"
 # Of what a bot does itself, these service messages come back to it, and nothing else (T14).

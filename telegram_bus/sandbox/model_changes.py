@@ -11,7 +11,7 @@ from telegram_bus.sandbox.model_types import Json
 __all__ = ["Changes"]
 
 # Enough for hours of conversation; who comes back later reads the whole state anew.
-KEPT = 20_000
+KEPT = 10_000
 
 
 class Changes:
