@@ -27,7 +27,7 @@ _KINDS = frozenset(
 _FOUND_BY_ITSELF = (
     ("url", re.compile(r"\bhttps?://[^\s<>\"]*[^\s<>\".,;:!?)\]']")),
     ("email", re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")),
-    ("bot_command", re.compile(r"(?<![\w/@.])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z]\w{2,31})?(?![\w/])")),
+    ("bot_command", re.compile(r"(?<![\w/<>])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z]\w{2,31})?(?![\w/<>])")),
     ("mention", re.compile(r"(?<![\w/@.])@[A-Za-z]\w{2,31}(?!\w)")),
     ("phone_number", re.compile(r"(?<![\w+])\+\d{7,15}(?!\w)")),
     ("hashtag", re.compile(r"(?<![\w&/#])#(?=\w*[^\W\d_])\w{1,256}")),
