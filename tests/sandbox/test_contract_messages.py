@@ -146,6 +146,8 @@ def buttons_are_checked(talk: Talk) -> None:
     assert refused() == bare
     assert refused(callback_data="") == bare
     assert talk.send(reply_markup=keyboard(url="https://example.org/"))["reply_markup"]
+    odd = talk.send(reply_markup=keyboard(callback_data="x", hide=False, url=None))["reply_markup"]
+    assert odd == {"inline_keyboard": [[{"text": odd["inline_keyboard"][0][0]["text"], "callback_data": "x"}]]}
     assert talk.send(reply_markup=json.dumps({"inline_keyboard": [[]]})).get("reply_markup") is None
     broken = talk.refused("sendMessage", chat_id=talk.private.id, text="x", reply_markup="{")
     assert broken == "can't parse reply keyboard markup JSON object"

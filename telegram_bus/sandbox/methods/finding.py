@@ -16,7 +16,8 @@ __all__ = [
 
 MAX_CALLBACK_DATA = 64  # bytes, M11
 _ACTIONS = ("url", "web_app", "login_url", "switch_inline_query", "switch_inline_query_current_chat",
-            "switch_inline_query_chosen_chat", "copy_text", "callback_game", "pay")  # fmt: skip
+            "switch_inline_query_chosen_chat", "copy_text", "callback_game", "pay", "disabled")  # fmt: skip
+_BUTTON_FIELDS = frozenset({"text", "callback_data", "icon_custom_emoji_id", "style", *_ACTIONS})
 _OTHER_KEYBOARDS = ("keyboard", "remove_keyboard", "force_reply")
 
 
@@ -162,4 +163,5 @@ def _button(button: Any) -> Json:
             raise bad_request("BUTTON_DATA_INVALID")
     elif all(button.get(action) in (None, "") for action in _ACTIONS):
         raise bad_request(prefix + "Text buttons are unallowed in the inline keyboard")
-    return button
+    # Clients send fields of their own (telegraf: "hide"); the server keeps what it knows.
+    return {name: value for name, value in button.items() if name in _BUTTON_FIELDS and value is not None}
