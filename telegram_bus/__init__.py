@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from telegram_bus._version import __version__
 
 if TYPE_CHECKING:
-    from telegram_bus.agent import Bus, MemberInfo, SentMessage, Update, join
+    from telegram_bus.agent import Bus, FileInfo, Media, MemberInfo, SentMessage, Update, join
     from telegram_bus.core.errors import (
         AnswerLost,
         ApiError,
@@ -26,6 +26,8 @@ __all__ = [
     "Bus",
     "BusError",
     "CommitUnknown",
+    "FileInfo",
+    "Media",
     "MemberInfo",
     "NoLeader",
     "RequestRefused",
@@ -37,7 +39,9 @@ __all__ = [
     "join",
 ]
 
-_HOMES: Final = dict.fromkeys(("Bus", "MemberInfo", "SentMessage", "Update", "join"), "telegram_bus.agent")
+_HOMES: Final = dict.fromkeys(
+    ("Bus", "FileInfo", "Media", "MemberInfo", "SentMessage", "Update", "join"), "telegram_bus.agent"
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -26,18 +26,24 @@ from telegram_bus.core.envelopes import (
     Target,
 )
 from telegram_bus.core.errors import NoLeader, RequestRefused, SettingsError, single_fault
-from telegram_bus.core.extensions import MembersList
+from telegram_bus.core.extensions import FileGet, FilePart, FileSend, MembersList
+from telegram_bus.core.files import ALBUM_KINDS, SENDABLE, FileInfo, files_of, safe_name
+from telegram_bus.roles.folder import begin_file, finish_file
 from telegram_bus.roles.member import Member, MemberState
+from telegram_bus.roles.outgoing import Source, opened
 from telegram_bus.roles.seat import hold_seat
 from telegram_bus.roles.starter import PARENT_VARIABLE
 from telegram_bus.store.inbox import open_inbox
 
-__all__ = ["Bus", "Buttons", "MemberInfo", "SentMessage", "Update", "join"]
+__all__ = ["Bus", "Buttons", "FileInfo", "FileKind", "Media", "MemberInfo", "SentMessage", "Source", "Update", "join"]
 
 UpdateKind = Literal["message", "edited_message", "callback", "reaction"]
 
 Buttons = Sequence[Sequence[tuple[str, str]]]
 """Rows of (label, data): a press comes back as an update of kind "callback" with that data (at most 64 bytes)."""
+
+FileKind = Literal["document", "photo", "audio", "voice", "video", "animation"]
+"""How a file is shown in the chat."""
 
 CROSS_TARGET: Final = "__piTelegramCrossTargetDelivery"
 """Marks a message for another agent's thread of the same chat (protocol section 9)."""
@@ -70,6 +76,23 @@ class MemberInfo:
     slot: str | None
     connected_at_ms: int
     last_heartbeat_ms: int
+
+
+@frozen
+class Media:
+    """One file of an album: `file` as of `Bus.send_file`, `kind` "photo", "video", "document" or "audio"."""
+
+    file: Source
+    kind: Literal["photo", "video", "document", "audio"] = "photo"
+    caption: str | None = None
+    name: str | None = None
+
+    def described(self, number: int) -> dict[str, Any]:
+        """The InputMedia object of the file that travels in the field `file<number>`."""
+        if self.kind not in ALBUM_KINDS:
+            raise ValueError(f"an album takes {', '.join(ALBUM_KINDS)}, not {self.kind!r}")
+        described = {"type": self.kind, "media": f"attach://file{number}", "caption": self.caption}
+        return {name: value for name, value in described.items() if value is not None}
 
 
 @define(kw_only=True, eq=False)
@@ -129,6 +152,22 @@ class Update:
         await self._bus.call(
             "answerCallbackQuery", callback_query_id=self.raw.get("id"), text=text, show_alert=alert or None
         )
+
+    @property
+    def files(self) -> tuple[FileInfo, ...]:
+        """The file of the message, if it has one; of a photo the largest size."""
+        return files_of(self.message)
+
+    async def download(self, file: FileInfo | None = None, *, into: str | os.PathLike[str] | None = None) -> Path:
+        """Fetch the file of the message (or another one of it) and return where it lies; as `Bus.download`.
+
+        Raises ValueError where the message has no file.
+        """
+        if file is None:
+            file = next(iter(self.files), None)
+        if file is None:
+            raise ValueError("this update has no file: look at update.files first")
+        return await self._bus.download(file.file_id, name=file.name, into=into)
 
     async def done(self) -> None:
         """Say that this update has been dealt with: after that it is never seen again, not even after a crash."""
@@ -214,6 +253,89 @@ class Bus:
         params = _message(text, buttons=buttons, reply_to=reply_to, parse_mode=parse_mode, silent=silent)
         return _sent(await self._make("sendMessage", params, None if once is None else identity.call_id("", once)))
 
+    async def send_file(  # noqa: PLR0913 - as many as a message has
+        self,
+        file: Source,
+        *,
+        caption: str | None = None,
+        kind: FileKind = "document",
+        name: str | None = None,
+        buttons: Buttons | None = None,
+        reply_to: int | None = None,
+        parse_mode: Literal["HTML", "MarkdownV2"] | None = None,
+        silent: bool = False,
+        once: str | None = None,
+    ) -> SentMessage:
+        """Send a file into this follower's thread: a path, bytes, or a binary file (from its position on).
+
+        `kind` is how it is shown; `name` what people see in place of its own. `once` as of `send`. Raises OSError for
+        a path that cannot be opened, RequestRefused for more than the Bot API server takes (50 MB at Telegram's own).
+        """
+        if kind not in SENDABLE:
+            raise ValueError(f"kind must be one of {', '.join(SENDABLE)}, not {kind!r}")
+        params = _message(None, buttons=buttons, reply_to=reply_to, parse_mode=parse_mode, silent=silent)
+        params["caption"] = caption
+        call_id = None if once is None else identity.call_id("", once)
+        async with opened(file, self._folder) as (descriptor, own):
+            part = FilePart(field=kind, name=safe_name(name or own or kind))
+            return _sent(await self._upload(SENDABLE[kind], params, {descriptor: part}, call_id))
+
+    async def send_album(
+        self,
+        files: Sequence[Source | Media],
+        *,
+        caption: str | None = None,
+        reply_to: int | None = None,
+        silent: bool = False,
+    ) -> tuple[SentMessage, ...]:
+        """Send 2 to 10 files as one album: sources as of `send_file`, as photos, or `Media` to say more of each.
+
+        `caption` is the first one's. Photos and videos mix; documents and audio files stay among themselves.
+        """
+        items = [one if isinstance(one, Media) else Media(one) for one in files]
+        if not 2 <= len(items) <= 10:
+            raise ValueError(f"an album has 2 to 10 files, not {len(items)}")
+        params = _message(None, reply_to=reply_to, silent=silent)
+        params["media"] = [item.described(number) for number, item in enumerate(items)]
+        if caption is not None:
+            params["media"][0]["caption"] = caption
+        async with AsyncExitStack() as stack:
+            parts = {}
+            for number, item in enumerate(items):
+                descriptor, own = await stack.enter_async_context(opened(item.file, self._folder))
+                parts[os.dup(descriptor)] = FilePart(
+                    field=f"file{number}", name=safe_name(item.name or own or item.kind)
+                )
+                stack.callback(os.close, list(parts)[-1])  # a file that is sent twice is two
+            result = await self._upload("sendMediaGroup", params, parts, None)
+        return tuple(_sent(one) for one in result)
+
+    async def download(
+        self, file_id: str, *, name: str | None = None, into: str | os.PathLike[str] | None = None
+    ) -> Path:
+        """Fetch a file that was sent to this follower and return where it lies.
+
+        That is the directory `into`, or this follower's own folder, where it stays until you delete it. It is called
+        `name`, or as Telegram calls it, without what is unsafe in a file's name, and with a number where that is
+        taken. Raises RequestRefused for another's file, or for more than the Bot API server gives (20 MB at
+        Telegram's own).
+        """
+        directory = self._folder if into is None else Path(into)
+        descriptor, temporary = await trio.to_thread.run_sync(begin_file, directory)
+        try:
+            async with self._calls:
+                await self.wait_serving()
+                ack = await self._member.ask(lambda fields: FileGet(**fields, file_id=file_id), [descriptor])
+            told = ack.result.get("name") if isinstance(ack.result, dict) else None
+            return await trio.to_thread.run_sync(finish_file, temporary, name or told or "file")
+        finally:
+            os.close(descriptor)
+            temporary.unlink(missing_ok=True)
+
+    @property
+    def _folder(self) -> Path:
+        return self._member.profile.files(self.key)
+
     async def edit(
         self,
         message: SentMessage | int,
@@ -256,7 +378,20 @@ class Bus:
         async with self._calls:
             return await self._ask(method, params, call_id)
 
-    async def _ask(self, method: str, params: dict[str, Any], call_id: str | None) -> Any:
+    async def _upload(
+        self, method: str, params: dict[str, Any], parts: dict[int, FilePart], call_id: str | None
+    ) -> Any:
+        async with self._calls:
+            body = await self._body(method, params)
+            files = tuple(parts.values())
+            ack = await self._member.ask(
+                lambda fields: FileSend(**fields, method=method, params=body, files=files, call_id=call_id),
+                tuple(parts),
+            )
+        return ack.result
+
+    async def _body(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters, with chat and thread where they are missing; waits until those are known."""
         await self.wait_serving()
         body = {name: value for name, value in params.items() if value is not None}
         target = self.target
@@ -264,6 +399,10 @@ class Bus:
             body.setdefault("chat_id", target.chat_id)
             if target.thread_id is not None and method.startswith(_INTO_THREAD):
                 body.setdefault("message_thread_id", target.thread_id)
+        return body
+
+    async def _ask(self, method: str, params: dict[str, Any], call_id: str | None) -> Any:
+        body = await self._body(method, params)
         ack = await self._member.ask(
             lambda fields: CallApi(**fields, method="call", args=(method, body), call_id=call_id)
         )
@@ -341,7 +480,7 @@ _INTO_THREAD: Final = ("send", "copyMessage", "editForumTopic", "closeForumTopic
 
 
 def _message(
-    text: str,
+    text: str | None,
     *,
     buttons: Buttons | None = None,
     reply_to: int | None = None,

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import trio
@@ -28,7 +29,8 @@ from telegram_bus.core.envelopes import (
 from telegram_bus.core.errors import BusError
 from telegram_bus.core.identity import ours
 from telegram_bus.core.registry import Member, Provisioned, Registry
-from telegram_bus.home import Profile, mint_secret
+from telegram_bus.home import Home, Profile, mint_secret
+from telegram_bus.roles.files import Files
 from telegram_bus.roles.holder import this_process
 from telegram_bus.roles.record import LeaderRecord, write_leader
 from telegram_bus.store import Inbox, Store, journal
@@ -107,7 +109,7 @@ def memory_store(connection: sqlite3.Connection | None = None) -> tuple[Store, I
     """The leader's store with its real statements; given the connection of an earlier one, its successor's."""
     if connection is None:
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        connection.executescript(JOURNAL.steps[0])
+        connection.executescript("".join(JOURNAL.steps))
     store_id, epoch = journal.start_term(connection, "test", 0)
     commits = InlineCommits(connection)
     return Store(epoch, store_id, None, commits), commits
@@ -116,7 +118,7 @@ def memory_store(connection: sqlite3.Connection | None = None) -> tuple[Store, I
 def memory_inbox() -> tuple[Inbox, InlineCommits]:
     """A follower's inbox with its real statements."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.executescript(INBOX.steps[0])
+    connection.executescript("".join(INBOX.steps))
     commits = InlineCommits(connection)
     return Inbox(None, commits, lambda: 1.0), commits
 
@@ -196,6 +198,15 @@ class FakeTelegram:
             return {"message_id": self._next, "chat": {"id": params.get("chat_id")}, **_thread(params)}
         return True
 
+    async def download(self, path: str, write: Callable[[bytes], Awaitable[None]], _most: int) -> int:
+        """What `BotApi.download` does: a piece at a time."""
+        content = self.results[path]
+        if isinstance(content, Exception):
+            raise content
+        for at in range(0, len(content), 5):
+            await write(content[at : at + 5])
+        return len(content)
+
     def made(self, method: str) -> list[dict[str, Any]]:
         """The parameters of each call of the method."""
         return [params for called, params in self.calls if called == method]
@@ -204,6 +215,12 @@ class FakeTelegram:
 def _thread(params: Mapping[str, Any]) -> dict[str, Any]:
     thread = params.get("message_thread_id")
     return {} if thread is None else {"message_thread_id": thread}
+
+
+def fake_files(telegram: FakeTelegram, profile: Profile | None = None) -> Files:
+    """The files of a term, with Telegram's own limits."""
+    place = Home(Path("/nowhere")).profile("default") if profile is None else profile
+    return Files(profile=place, call=telegram.call, api=telegram)
 
 
 Reply = Callable[[Envelope], "Ack | Awaitable[Ack] | None"]

@@ -26,14 +26,22 @@ from telegram_bus.core.envelopes import (
     ResolveAgentTarget,
     RouteAgentMessage,
 )
-from telegram_bus.core.extensions import Extension, MembersList, OperatorStop, StatusGet
-from telegram_bus.core.identity import DURABLE_ADMISSION, QUEUE_HANDOFF, Compatible, Incompatible, compatible
+from telegram_bus.core.extensions import Extension, FileGet, FilePart, FileSend, MembersList, OperatorStop, StatusGet
+from telegram_bus.core.identity import (
+    DURABLE_ADMISSION,
+    EXTENSIONS,
+    QUEUE_HANDOFF,
+    Compatible,
+    Incompatible,
+    compatible,
+)
 from telegram_bus.core.registry import Member, Registry
 
 __all__ = [
     "Beat",
     "Call",
     "Decision",
+    "Fetch",
     "ForwardTo",
     "Handoff",
     "Leave",
@@ -98,6 +106,17 @@ class Call:
     method: str
     args: tuple[Any, ...]
     call_id: str | None = None
+    parts: tuple[FilePart, ...] = ()
+    enclosed: object = field(default=None, repr=False)
+    """The open files that came beside the request, for the shell, which puts them here."""
+
+
+@frozen(kw_only=True)
+class Fetch:
+    """Note that the member lives and give it a file that was sent to it."""
+
+    member: Member
+    file_id: str
 
 
 @frozen(kw_only=True)
@@ -152,10 +171,22 @@ class Stop:
 
 
 Decision = (
-    Refuse | Beat | Provision | Leave | Call | Resolve | Route | ForwardTo | Handoff | ListMembers | ReportStatus | Stop
+    Refuse
+    | Beat
+    | Provision
+    | Leave
+    | Call
+    | Fetch
+    | Resolve
+    | Route
+    | ForwardTo
+    | Handoff
+    | ListMembers
+    | ReportStatus
+    | Stop
 )
 
-_FollowerRequest = Heartbeat | Disconnect | CallApi | ResolveAgentTarget | RouteAgentMessage
+_FollowerRequest = Heartbeat | Disconnect | CallApi | ResolveAgentTarget | RouteAgentMessage | FileSend | FileGet
 
 
 def authorise(envelope: Envelope, rules: Rules) -> Refuse | None:
@@ -179,7 +210,9 @@ def decide(envelope: Envelope, registry: Registry, rules: Rules, *, peer_pid: in
     match envelope:
         case Register():
             return _decide_register(envelope, registry, rules, peer_pid)
-        case Heartbeat() | Disconnect() | CallApi() | ResolveAgentTarget() | RouteAgentMessage():
+        case (
+            Heartbeat() | Disconnect() | CallApi() | ResolveAgentTarget() | RouteAgentMessage() | FileSend() | FileGet()
+        ):
             member = _fenced(envelope.instance_id, envelope.registration_generation, registry, peer_pid)
             return member if isinstance(member, Refuse) else _decide_follower(envelope, member, registry, rules)
         case Forward():
@@ -204,6 +237,13 @@ def _decide_follower(envelope: _FollowerRequest, member: Member, registry: Regis
             return Leave(member=member)
         case CallApi():
             return Call(member=member, method=envelope.method, args=envelope.args, call_id=envelope.call_id)
+        case FileSend() | FileGet() if not member.extended:
+            return Refuse(message=f"{envelope.KIND} is for peers that announce {EXTENSIONS}")
+        case FileSend():
+            args = (envelope.method, envelope.params)
+            return Call(member=member, method="call", args=args, call_id=envelope.call_id, parts=envelope.files)
+        case FileGet():
+            return Fetch(member=member, file_id=envelope.file_id)
         case ResolveAgentTarget():
             return Resolve(member=member, selector=envelope.selector)
         case RouteAgentMessage():

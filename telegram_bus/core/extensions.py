@@ -60,6 +60,7 @@ class FileSend(FollowerRequest):
     method: str
     params: Any
     files: tuple[FilePart, ...]
+    call_id: str | None = None
 
 
 @frozen(kw_only=True)

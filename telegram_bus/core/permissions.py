@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 from attrs import frozen
@@ -10,6 +11,7 @@ from attrs import frozen
 from telegram_bus.core.scopes import (
     AGGREGATE,
     CROSS_TARGET,
+    FILE_FIELDS,
     Caller,
     Owned,
     Scope,
@@ -30,7 +32,19 @@ from telegram_bus.core.scopes import (
 )
 from telegram_bus.core.values import Number
 
-__all__ = ["COMPATIBLE", "OWN", "Allowed", "Caller", "Denied", "Owned", "Policy", "judge", "repeatable", "sent_by"]
+__all__ = [
+    "COMPATIBLE",
+    "OWN",
+    "Allowed",
+    "Caller",
+    "Denied",
+    "Owned",
+    "Policy",
+    "judge",
+    "judge_files",
+    "repeatable",
+    "sent_by",
+]
 
 BusMethod = Literal["call", "callMultipart", "downloadFile"]
 
@@ -186,6 +200,19 @@ def judge(policy: Policy, method: str, args: tuple[Any, ...], caller: Caller) ->
             return Denied(reason=f"method must be call, callMultipart or downloadFile, not {method[:64]!r}")
 
 
+def judge_files(policy: Policy, args: tuple[Any, ...], fields: Sequence[str], caller: Caller) -> Allowed | Denied:
+    """Whether the caller may make this call with open files in these fields; `args` are its method and parameters."""
+    verdict = _judge_upload(policy, (*args, None), caller, by_path=False)
+    if isinstance(verdict, Denied):
+        return verdict
+    if len(set(fields)) != len(fields):
+        return Denied(reason=f"{args[0]}: each file needs a field of its own")
+    for name in fields:
+        if name in verdict.body or not (name in FILE_FIELDS or re.fullmatch("file[0-9]", name)):
+            return Denied(reason=f"{args[0]}: {name} takes no file here")
+    return Allowed(method="call", args=(args[0], _unmarked(verdict.body)))
+
+
 def repeatable(api_method: str) -> bool:
     """Whether a Bot API call may be made twice; what is not known to bear it may not (send, copy, forward, create)."""
     name = api_method.lower()
@@ -228,7 +255,7 @@ def _judge_call(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allowe
     return Allowed(method="call", args=_cleaned(args))
 
 
-def _judge_upload(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allowed | Denied:
+def _judge_upload(policy: Policy, args: tuple[Any, ...], caller: Caller, *, by_path: bool = True) -> Allowed | Denied:
     api_method = args[0] if args else None
     body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
     scope = policy.uploads.get(api_method) if type(api_method) is str else None
@@ -236,7 +263,7 @@ def _judge_upload(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allo
         return _unknown(api_method)
     if reason := scope(_unmarked(body), caller):
         return Denied(reason=f"{api_method}: {reason}")
-    if policy.strict and (reason := _misplaced_upload(args, caller.upload_root)):
+    if by_path and policy.strict and (reason := _misplaced_upload(args, caller.upload_root)):
         return Denied(reason=f"{api_method}: {reason}")
     return Allowed(method="callMultipart", args=_cleaned(args))
 

@@ -8,11 +8,14 @@ from typing import Any, Final, Protocol
 
 from attrs import frozen
 
+from telegram_bus.core.errors import InvalidEnvelope
+from telegram_bus.core.jsontext import loads
 from telegram_bus.core.values import Number, Target
 
 __all__ = [
     "AGGREGATE",
     "CROSS_TARGET",
+    "FILE_FIELDS",
     "Caller",
     "Owned",
     "Scope",
@@ -20,6 +23,7 @@ __all__ = [
     "always",
     "commands",
     "cross_target",
+    "local_file",
     "neighbour",
     "own_callback",
     "own_copy",
@@ -210,7 +214,7 @@ _FORBIDDEN: Final = frozenset(
 )
 """Fields that reach beyond the caller's thread."""
 
-_FILES: Final = frozenset(
+FILE_FIELDS: Final = frozenset(
     "animation audio cover document live_photo media photo sticker thumb thumbnail video video_note voice".split()
 )
 """Fields that may name a file: a local Bot API server would read a path from its own disk."""
@@ -239,6 +243,19 @@ def _elsewhere(path: str, value: Any, caller: Caller) -> str | None:
     return None
 
 
+def local_file(body: Body) -> str | None:
+    """The path of a field that names a file on the disk of a Bot API server, also in JSON as text; None: none does."""
+    for path, value in _walk(body, ""):
+        if path.rpartition(".")[2] in FILE_FIELDS and type(value) is str and not _harmless_file(value):
+            try:
+                inner = loads(value.encode("utf-8", "surrogatepass"))
+            except InvalidEnvelope:
+                return path
+            if not isinstance(inner, dict | list) or local_file({path: inner}) is not None:
+                return path
+    return None
+
+
 def _misplaced(path: str, value: Any, caller: Caller) -> str | None:
     """Chats that are not the caller's, files of the leader's disk, fields that nobody may use."""
     name = path.rpartition(".")[2]
@@ -250,7 +267,7 @@ def _misplaced(path: str, value: Any, caller: Caller) -> str | None:
         return f"{path} is not for followers"
     if name in _STRUCTURED and type(value) is str:
         return f"{path} must be an object or a list, not text"
-    if name in _FILES and type(value) is str and not _harmless_file(value):
+    if name in FILE_FIELDS and type(value) is str and not _harmless_file(value):
         return f"{path} must be a file id, an https:// address or an attachment, not a path"
     return None
 

@@ -14,6 +14,7 @@ from telegram_bus.core.envelopes import (
     ForwardMessage,
     ForwardReaction,
 )
+from telegram_bus.core.files import file_ids
 from telegram_bus.core.identity import MAX_SAFE_INTEGER, delivery_id
 
 __all__ = ["ALLOWED_UPDATES", "SOURCE_MARKER", "UpdateInfo", "UpdateKind", "carried", "describe", "forward"]
@@ -62,6 +63,8 @@ class UpdateInfo:
     text: str = ""
     callback_id: str | None = None
     service: bool = False
+    files: tuple[str, ...] = ()
+    """The ids of all files in it, those of the message it replies to among them."""
 
 
 def _integer(value: object) -> int | None:
@@ -94,6 +97,7 @@ def _from_message(update_id: int, kind: UpdateKind, message: dict[str, Any]) -> 
         sender_id=_integer(_mapping(message.get("from")).get("id")),
         text=text if isinstance(text, str) else "",
         service=not _SERVICE_FIELDS.isdisjoint(message),
+        files=tuple(file_ids(message)),
     )
 
 
@@ -111,6 +115,7 @@ def _from_callback(update_id: int, query: dict[str, Any]) -> UpdateInfo:
         sender_id=_integer(_mapping(query.get("from")).get("id")),
         text=data if isinstance(data, str) else "",
         callback_id=callback_id if isinstance(callback_id, str) else None,
+        files=tuple(file_ids(message)),
     )
 
 

@@ -8,7 +8,7 @@ import os
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Literal
@@ -40,7 +40,7 @@ from telegram_bus.core.errors import (
     NotSent,
     RequestRefused,
 )
-from telegram_bus.core.extensions import Extension
+from telegram_bus.core.extensions import Carrying, Extension
 from telegram_bus.roles.seat import HeldSeat
 from telegram_bus.roles.starter import LeaderStopped, ensure_leader
 from telegram_bus.roles.vigil import SILENCE, watch_silent_leader
@@ -148,8 +148,8 @@ class Member:
                     endpoint.withdraw()  # the lock of the seat is held until later
                     self.state.set(MemberState(phase="left"))
 
-    async def ask(self, build: Callable[[dict[str, Any]], Envelope]) -> Ack:
-        """Ask the leader, whoever that is by then, and return its ack.
+    async def ask(self, build: Callable[[dict[str, Any]], Envelope], descriptors: Sequence[int] = ()) -> Ack:
+        """Ask the leader, whoever that is by then, and return its ack; `descriptors` are open files that go along.
 
         `build` makes the envelope from the fields that all requests share. Waits while there is no leader.
         A leader that remembers calls is asked again under the same id when an answer was lost, so that the call
@@ -160,12 +160,12 @@ class Member:
         while True:
             session = await self._next_session()
             envelope = build(session.fields(request_id))
-            if isinstance(envelope, Extension) and identity.EXTENSIONS not in session.leader.capabilities:
+            if isinstance(envelope, Extension | Carrying) and identity.EXTENSIONS not in session.leader.capabilities:
                 raise RequestRefused(f"this leader does not know {envelope.KIND}; it is another program, or an old one")
             if isinstance(envelope, CallApi) and envelope.call_id is not None and not session.remembers_calls:
                 raise RequestRefused("this leader does not promise once=…; it is another program, or an old one")
             try:
-                ack = await session.client.request(envelope)
+                ack = await session.client.request(envelope, descriptors)
             except NotSent:
                 await self._leave(session)
                 continue

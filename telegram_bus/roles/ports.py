@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned
+from telegram_bus.roles.files import Enclosed
+from telegram_bus.wire.descriptors import Descriptors
 
 __all__ = ["LeaderPorts"]
 
@@ -39,12 +41,25 @@ class LeaderPorts(Protocol):
     def upload_root(self, member: Member) -> str | None:
         """The absolute directory that one of our own followers may upload from; None: it may not."""
 
-    async def call_api(self, member: Member, call: Allowed, request_id: str, call_id: str | None = None) -> Any:
+    async def call_api(
+        self,
+        member: Member,
+        call: Allowed,
+        request_id: str,
+        call_id: str | None = None,
+        enclosed: Enclosed | None = None,
+    ) -> Any:
         """Makes the call, notes who owns what it sent (`permissions.sent_by`), returns Telegram's result.
 
         Raises ApiError (Telegram's refusal), CommitUnknown, RequestRefused (ours). The same `request_id` of the same
         member may come again after a lost connection. A `call_id` names the call in its place, for as many requests as
         may come.
+        """
+
+    async def fetch_file(self, member: Member, file_id: str, beside: Descriptors | None) -> Any:
+        """Writes a file into the descriptor beside the request and returns what is known of it.
+
+        Raises ApiError, RequestRefused, StateError, and what else a call raises.
         """
 
     async def resolve(self, member: Member, selector: AgentSelector) -> Target:

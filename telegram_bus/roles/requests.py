@@ -12,11 +12,13 @@ from telegram_bus.core import admission
 from telegram_bus.core.answers import destination, failed, members, refused
 from telegram_bus.core.envelopes import ABSENT, Ack, Envelope, Heartbeat
 from telegram_bus.core.errors import BusError
-from telegram_bus.core.extensions import Extension
-from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Caller, Denied, judge
+from telegram_bus.core.extensions import Extension, FileGet
+from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Caller, Denied, judge, judge_files
 from telegram_bus.core.registry import STALE_AFTER_MS, Member, Registry, key_of
+from telegram_bus.roles.files import Enclosed
 from telegram_bus.roles.once import Answer, Once, Turns
 from telegram_bus.roles.ports import LeaderPorts
+from telegram_bus.wire.descriptors import Descriptors
 
 if TYPE_CHECKING:
     from telegram_bus.wire.server import Peer
@@ -52,7 +54,7 @@ class Requests:
         refusal = admission.authorise(envelope, self._rules)
         if refusal is not None:
             return refused(envelope, refusal)
-        if isinstance(envelope, Heartbeat | Extension):
+        if isinstance(envelope, Heartbeat | Extension | FileGet):
             return self._act(envelope, peer)
         return self._once.answer(envelope, lambda: self._act(envelope, peer))
 
@@ -92,8 +94,8 @@ class Requests:
             case admission.Stop():
                 self._ports.request_stop()
                 return _accepted(envelope)
-            case admission.Call():
-                return self._call(envelope, decision)
+            case admission.Call() | admission.Fetch():
+                return self._call_or_fetch(envelope, decision, peer)
             case admission.Resolve(member=member) | admission.Route(member=member):
                 self._touch(member)
                 return lambda: self._guarded(envelope, self._ask(envelope, decision))
@@ -168,7 +170,31 @@ class Requests:
             is_agent=lambda target: self.registry.by_target(target) is not None,
             upload_root=self._ports.upload_root(member),
         )
+        if decision.parts:
+            return judge_files(OWN, decision.args, [part.field for part in decision.parts], caller)
         return judge(OWN if member.extended else COMPATIBLE, decision.method, decision.args, caller)
+
+    def _call_or_fetch(self, envelope: Envelope, decision: admission.Call | admission.Fetch, peer: Peer) -> Answer:
+        if isinstance(decision, admission.Fetch):
+            return self._fetch(envelope, decision, peer)
+        if decision.parts:
+            decision = attrs.evolve(decision, enclosed=peer.descriptors)
+        return self._call(envelope, decision)
+
+    def _fetch(self, envelope: Envelope, decision: admission.Fetch, peer: Peer) -> Answer:
+        member, file_id = decision.member, decision.file_id
+        self._touch(member)
+        if not self._ports.owned_by(member).file(file_id):
+            message = "this file was not sent to this follower, or so long ago that the bus has forgotten it"
+            return refused(envelope, admission.Refuse(message=message))
+
+        async def fetch() -> Ack:
+            try:
+                return _accepted(envelope, await self._ports.fetch_file(member, file_id, peer.descriptors))
+            except BusError as fault:
+                return failed(envelope, fault, method="getFile", extended=True)
+
+        return fetch
 
     async def _call_after(
         self, recall: Callable[[], Awaitable[None]], envelope: Envelope, decision: admission.Call
@@ -183,7 +209,8 @@ class Requests:
 
     async def _call_api(self, envelope: Envelope, asked: admission.Call, call: Allowed) -> Ack:
         try:
-            result = await self._ports.call_api(asked.member, call, envelope.request_id, asked.call_id)
+            enclosed = Enclosed(asked.parts, _descriptors(asked)) if asked.parts else None
+            result = await self._ports.call_api(asked.member, call, envelope.request_id, asked.call_id, enclosed)
             return _accepted(envelope, result)
         except BusError as fault:
             return failed(envelope, fault, method=call.api_method, extended=asked.member.extended)
@@ -240,6 +267,10 @@ def _without_reply(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     if not isinstance(reply, dict) or reply.get("allow_sending_without_reply") is not True:
         return None
     return (args[0], {name: value for name, value in body.items() if name != "reply_parameters"}, *args[2:])
+
+
+def _descriptors(asked: admission.Call) -> Descriptors:
+    return asked.enclosed if isinstance(asked.enclosed, Descriptors) else Descriptors()
 
 
 def _accepted(envelope: Envelope, result: Any = ABSENT) -> Ack:

@@ -16,6 +16,7 @@ from telegram_bus.botapi.polling import PollState
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
 from telegram_bus.core.errors import NotSent, RequestRefused
+from telegram_bus.core.files import file_ids
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned, Registry
@@ -27,10 +28,12 @@ from telegram_bus.home import Profile
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
+from telegram_bus.roles.files import Enclosed, Files
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.threads import Threads
 from telegram_bus.roles.watched import Watched
 from telegram_bus.store import NewUpdate, Store
+from telegram_bus.wire.descriptors import Descriptors
 
 __all__ = ["AGENT_MESSAGES", "Term", "now_ms"]
 
@@ -76,6 +79,7 @@ class _Property:
     key: str
     store: Store
     given: _Given
+    files: Files
 
     def message(self, chat_id: Number, message_id: Number, /) -> bool:
         return self.store.owner_nowait(int(chat_id), int(message_id)) == self.key
@@ -86,8 +90,8 @@ class _Property:
     def callback(self, query_id: str, /) -> bool:
         return self.given.callbacks.get(query_id) == self.key
 
-    def file(self, _file_id: str, /) -> bool:
-        return False  # no update of ours hands out files yet
+    def file(self, file_id: str, /) -> bool:
+        return self.files.belongs(file_id, self.key)
 
 
 @define(kw_only=True, eq=False)
@@ -115,7 +119,10 @@ class Term:
         await self.store.recall_owners()
         for update in await self.store.recent(RECENT):
             if update.owner_key is not None:
-                self._given.note(describe(loads(update.body)), update.owner_key)
+                self.note_given(describe(loads(update.body)), update.owner_key)
+        for key, answer in await self.store.recent_answers(RECENT):
+            if b"file_id" in answer:
+                self.calls.files.note(key, file_ids(loads(answer)))
 
     # -- LeaderPorts
 
@@ -140,20 +147,33 @@ class Term:
 
     def owned_by(self, member: Member) -> Owned:
         """What belongs to the member."""
-        return _Property(key=member.key, store=self.store, given=self._given)
+        return _Property(key=member.key, store=self.store, given=self._given, files=self.calls.files)
 
-    async def call_api(self, member: Member, call: Allowed, request_id: str, call_id: str | None = None) -> Any:
+    async def call_api(
+        self,
+        member: Member,
+        call: Allowed,
+        request_id: str,
+        call_id: str | None = None,
+        enclosed: Enclosed | None = None,
+    ) -> Any:
         """Make a call in the member's name.
 
         While this leader ends, a call that was surely not made gets no answer, so that one of our followers asks the
         successor for it, under the same id, as it does when a leader is killed.
         """
         try:
-            return await self.calls.make(member, call, request_id, call_id)
+            return await self.calls.make(member, call, request_id, call_id, enclosed)
         except NotSent:
             if self.stop_wanted.is_set() and member.extended:
                 await trio.sleep_forever()
             raise
+
+    async def fetch_file(self, member: Member, file_id: str, beside: Descriptors | None) -> Any:
+        """Write a file of the member's into the descriptor beside its request."""
+        facts = await self.calls.files.fetch(file_id, beside)
+        log.debug("%s fetched a file of %d bytes", member.key, facts["size"])
+        return facts
 
     async def resolve(self, member: Member, selector: AgentSelector) -> Target:
         """The thread of the one other agent that the selector names.
@@ -269,8 +289,9 @@ class Term:
         return self.polling.value.state if self.polling.value is not None else "starting"
 
     def note_given(self, info: UpdateInfo, key: str) -> None:
-        """An update goes to this follower, which may react to its message and answer its button from now on."""
+        """An update goes to this follower, which may react to its message, answer its button and fetch its files."""
         self._given.note(info, key)
+        self.calls.files.note(key, info.files)
 
     def bus_line(self) -> BusLine:
         """The bus as a person sees it."""

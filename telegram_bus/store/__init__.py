@@ -9,29 +9,37 @@ if TYPE_CHECKING:
     from telegram_bus.store.inbox import Inbox, Received, open_inbox
     from telegram_bus.store.leading import Store, open_store
     from telegram_bus.store.values import (
+        Absence,
+        Amendment,
         Binding,
         Claim,
         Collision,
         Counts,
+        Listed,
         New,
         NewUpdate,
         Outcome,
         Repeat,
+        Retention,
         StoredUpdate,
         Unknown,
     )
 
 __all__ = [
+    "Absence",
+    "Amendment",
     "Binding",
     "Claim",
     "Collision",
     "Counts",
     "Inbox",
+    "Listed",
     "New",
     "NewUpdate",
     "Outcome",
     "Received",
     "Repeat",
+    "Retention",
     "Store",
     "StoredUpdate",
     "Unknown",

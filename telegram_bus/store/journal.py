@@ -9,22 +9,25 @@ from typing import Any, Final
 
 from telegram_bus.core.errors import LeadershipLost, StateError
 from telegram_bus.store.values import (
-    BODY_MS,
-    OWNER_MS,
     SEEN_MS,
+    Absence,
+    Amendment,
     Binding,
     Claim,
     Collision,
     Counts,
+    Listed,
     New,
     NewUpdate,
     Outcome,
     Repeat,
+    Retention,
     StoredUpdate,
     Unknown,
 )
 
 __all__ = [
+    "absences",
     "admit_batch",
     "assign",
     "bind_thread",
@@ -32,31 +35,46 @@ __all__ = [
     "check_term",
     "claim_call",
     "counts",
+    "drop",
+    "expire",
     "intend_thread",
+    "listed",
     "newest_owners",
+    "newest_seq",
+    "note_absence",
     "note_attempt",
+    "note_presence",
     "offset",
     "owner_of",
     "pending",
     "pending_owners",
     "purge",
     "recent",
+    "recent_answers",
     "record_messages",
     "rename_binding",
+    "retry",
     "settle",
     "settle_call",
     "start_term",
     "unbind",
     "waiting",
+    "waiting_message",
     "withdraw_call",
 ]
 
 _UPDATE: Final = "seq, update_id, kind, body, owner_key, chat_id, thread_id, admitted_ms, attempts"
 
 _ADMIT: Final = (
-    "INSERT INTO updates (update_id, kind, body, owner_key, chat_id, thread_id, admitted_ms) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING " + _UPDATE
+    "INSERT INTO updates (update_id, kind, body, owner_key, chat_id, thread_id, admitted_ms, message_id, outcome, "
+    "settled_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING " + _UPDATE
 )
+
+_SEE: Final = (
+    "INSERT INTO seen VALUES (?, ?) ON CONFLICT DO UPDATE SET seen_ms = excluded.seen_ms WHERE seen_ms < ?"  # too old
+)
+
+_ASIDE: Final = "outcome IN ('rejected', 'expired')"
 
 
 def start_term(db: Connection, holder: str, after_epoch: int) -> tuple[str, int]:
@@ -84,13 +102,19 @@ def offset(db: Connection) -> int:
 
 
 def admit_batch(
-    db: Connection, updates: Sequence[NewUpdate], next_offset: int | None, now_ms: int
+    db: Connection,
+    updates: Sequence[NewUpdate],
+    next_offset: int | None,
+    now_ms: int,
+    amendments: Sequence[Amendment] = (),
 ) -> list[StoredUpdate]:
-    """Keep the updates that were never seen, and the offset that confirms them all (None: it stays)."""
+    """Keep the updates that were not seen lately, and the offset that confirms them all (None: it stays).
+
+    Returns those that wait from now on; `amendments` change updates that waited before.
+    """
     kept = []
     for update in updates:
-        mark = db.execute("INSERT INTO seen VALUES (?, ?) ON CONFLICT DO NOTHING", (update.update_id, now_ms))
-        if mark.rowcount == 0:
+        if not _see(db, update.update_id, now_ms):
             continue
         values = (
             update.update_id,
@@ -100,12 +124,39 @@ def admit_batch(
             update.chat_id,
             update.thread_id,
             now_ms,
+            update.message_id,
+            update.outcome,
+            None if update.outcome is None else now_ms,
         )
         row = db.execute(_ADMIT, values).fetchone()
-        kept.append(_stored(row))
+        if update.outcome is None:
+            kept.append(_stored(row))
+    for edit in amendments:
+        if _see(db, edit.update_id, now_ms) and edit.seq is not None:
+            db.execute("UPDATE updates SET body = ? WHERE seq = ? AND outcome IS NULL", (edit.body, edit.seq))
     if next_offset is not None:
         db.execute("UPDATE term SET poll_offset = ?", (next_offset,))
     return kept
+
+
+def _see(db: Connection, update_id: int, now_ms: int) -> bool:
+    """Note the id; False where it was seen already. One that is long past belongs to another update: ids restart."""
+    return _changed(db, _SEE, (update_id, now_ms, now_ms - SEEN_MS))
+
+
+def waiting_message(db: Connection, owner_key: str, chat_id: int, message_id: int) -> StoredUpdate | None:
+    """The owner's update that brought this message and still waits."""
+    row = db.execute(
+        f"SELECT {_UPDATE} FROM updates WHERE outcome IS NULL AND message_id = ? AND chat_id = ? "  # noqa: S608
+        "AND owner_key = ? AND kind = 'message'",
+        (message_id, chat_id, owner_key),
+    ).fetchone()
+    return _stored(row) if row else None
+
+
+def newest_seq(db: Connection) -> int:
+    """The number of the update that was stored last; 0 where there is none."""
+    return int(db.execute("SELECT coalesce(max(seq), 0) FROM updates").fetchone()[0])
 
 
 def assign(db: Connection, seq: int, owner_key: str | None) -> bool:
@@ -134,6 +185,12 @@ def recent(db: Connection, limit: int) -> list[StoredUpdate]:
     return [_stored(row) for row in rows][::-1]
 
 
+def recent_answers(db: Connection, limit: int) -> list[tuple[str, bytes]]:
+    """The answers to the newest calls, each with the key of its caller, the oldest of them first."""
+    rows = db.execute("SELECT key, answer FROM calls WHERE answer NOT NULL ORDER BY claimed_ms DESC LIMIT ?", (limit,))
+    return [(key, answer) for key, answer in rows][::-1]
+
+
 def newest_owners(db: Connection, limit: int) -> list[tuple[int, int, str]]:
     """Who sent the newest messages, each (chat, message, key), the oldest of them first."""
     rows = db.execute("SELECT chat_id, message_id, key FROM messages ORDER BY sent_ms DESC LIMIT ?", (limit,))
@@ -146,13 +203,71 @@ def waiting(db: Connection) -> dict[str | None, int]:
     return {row[0]: int(row[1]) for row in rows}
 
 
-def settle(db: Connection, seq: int, outcome: Outcome, now_ms: int) -> bool:
+def settle(db: Connection, seq: int, outcome: Outcome, now_ms: int, reason: str | None = None) -> bool:
     """End an update; False where it had ended before (the first outcome stays)."""
     return _changed(
         db,
-        "UPDATE updates SET outcome = ?, settled_ms = ? WHERE seq = ? AND outcome IS NULL",
-        (outcome, now_ms, seq),
+        "UPDATE updates SET outcome = ?, settled_ms = ?, reason = ? WHERE seq = ? AND outcome IS NULL",
+        (outcome, now_ms, reason, seq),
     )
+
+
+def expire(db: Connection, owner_key: str, before_ms: int, now_ms: int, reason: str) -> list[int]:
+    """Set aside what waits for the owner since before then; returns the numbers of those updates."""
+    rows = db.execute(
+        "UPDATE updates SET outcome = 'expired', settled_ms = ?, reason = ? "
+        "WHERE owner_key = ? AND outcome IS NULL AND admitted_ms < ? RETURNING seq",
+        (now_ms, reason, owner_key, before_ms),
+    )
+    return [row[0] for row in rows]
+
+
+def listed(db: Connection, aside: bool, limit: int) -> list[Listed]:
+    """What waits or (`aside`) was set aside, the oldest first."""
+    which = _ASIDE if aside else "outcome IS NULL"
+    rows = db.execute(
+        f"SELECT {_UPDATE}, outcome, settled_ms, reason FROM updates WHERE {which} ORDER BY seq LIMIT ?",  # noqa: S608
+        (limit,),
+    )
+    return [
+        Listed(update=_stored(row[:-3]), outcome=row[-3], settled_ms=row[-2], reason=row[-1]) for row in rows
+    ]
+
+
+def retry(db: Connection, seq: int) -> StoredUpdate | None:
+    """An update that was set aside waits again, as if it had never been tried; None where it was not set aside."""
+    row = db.execute(
+        "UPDATE updates SET outcome = NULL, settled_ms = NULL, reason = NULL, attempts = 0 "
+        f"WHERE seq = ? AND {_ASIDE} AND owner_key NOT NULL RETURNING {_UPDATE}",
+        (seq,),
+    ).fetchone()
+    return _stored(row) if row else None
+
+
+def drop(db: Connection, seq: int, now_ms: int) -> StoredUpdate | None:
+    """Let go of an update that waits or was set aside; None where it does neither."""
+    row = db.execute(
+        "UPDATE updates SET outcome = 'dropped', settled_ms = ?, reason = 'dropped by hand' "
+        f"WHERE seq = ? AND (outcome IS NULL OR {_ASIDE}) RETURNING {_UPDATE}",
+        (now_ms, seq),
+    ).fetchone()
+    return _stored(row) if row else None
+
+
+def absences(db: Connection) -> list[Absence]:
+    """The followers that were away when the last leader looked."""
+    rows = db.execute("SELECT key, since_ms, told FROM absences ORDER BY key")
+    return [Absence(key=key, since_ms=since, told=bool(told)) for key, since, told in rows]
+
+
+def note_absence(db: Connection, absence: Absence) -> None:
+    """Remember that a follower is away, and whether people know that something is kept for it."""
+    db.execute("INSERT OR REPLACE INTO absences VALUES (?, ?, ?)", (absence.key, absence.since_ms, int(absence.told)))
+
+
+def note_presence(db: Connection, key: str) -> None:
+    """The follower is here (again)."""
+    db.execute("DELETE FROM absences WHERE key = ?", (key,))
 
 
 def note_attempt(db: Connection, seq: int) -> int:
@@ -229,13 +344,14 @@ def withdraw_call(db: Connection, call: tuple[str, str]) -> bool:
     return _changed(db, "DELETE FROM calls WHERE key = ? AND request_id = ? AND answer IS NULL", call)
 
 
-def purge(db: Connection, now_ms: int) -> int:
+def purge(db: Connection, now_ms: int, keep: Retention) -> int:
     """Delete what has outlived its purpose; returns the number of rows. What waits is never deleted."""
     statements = (
-        ("DELETE FROM updates WHERE settled_ms < ?", BODY_MS),
-        ("DELETE FROM seen WHERE seen_ms < ?", SEEN_MS),
-        ("DELETE FROM calls WHERE claimed_ms < ?", SEEN_MS),
-        ("DELETE FROM messages WHERE sent_ms < ?", OWNER_MS),
+        (f"DELETE FROM updates WHERE settled_ms < ? AND NOT {_ASIDE}", keep.bodies),  # noqa: S608
+        (f"DELETE FROM updates WHERE settled_ms < ? AND {_ASIDE}", keep.aside),  # noqa: S608
+        ("DELETE FROM seen WHERE seen_ms < ?", keep.ids),
+        ("DELETE FROM calls WHERE claimed_ms < ?", keep.ids),
+        ("DELETE FROM messages WHERE sent_ms < ?", keep.owners),
     )
     return sum(db.execute(statement, (now_ms - age,)).rowcount for statement, age in statements)
 

@@ -17,7 +17,18 @@ from telegram_bus.store import journal
 from telegram_bus.store.commits import Commits, open_commits
 from telegram_bus.store.database import open_database
 from telegram_bus.store.schema import JOURNAL
-from telegram_bus.store.values import Binding, Claim, Counts, NewUpdate, Outcome, StoredUpdate
+from telegram_bus.store.values import (
+    Absence,
+    Amendment,
+    Binding,
+    Claim,
+    Counts,
+    Listed,
+    NewUpdate,
+    Outcome,
+    Retention,
+    StoredUpdate,
+)
 
 __all__ = ["Store", "open_store"]
 
@@ -40,13 +51,26 @@ class Store:
     _owners: OrderedDict[tuple[int, int], str] = field(factory=OrderedDict, init=False)
 
     async def admit_batch(
-        self, updates: Sequence[NewUpdate], next_offset: int | None, now_ms: int
+        self,
+        updates: Sequence[NewUpdate],
+        next_offset: int | None,
+        now_ms: int,
+        amendments: Sequence[Amendment] = (),
     ) -> list[StoredUpdate]:
         """Keep the updates that were not seen in the last 48 h and, with them, the offset of the next poll.
 
-        Returns the new ones only, in their order. Updates that did not come from a poll leave the offset (None).
+        Returns the new ones that wait, in their order. Updates that did not come from a poll leave the offset (None).
+        `amendments` are edits of updates that wait already.
         """
-        return await self._commits.run(lambda db: journal.admit_batch(db, updates, next_offset, now_ms))
+        return await self._commits.run(lambda db: journal.admit_batch(db, updates, next_offset, now_ms, amendments))
+
+    async def waiting_message(self, owner_key: str, chat_id: int, message_id: int) -> StoredUpdate | None:
+        """The owner's update that brought this message, if it still waits."""
+        return await self._commits.run(lambda db: journal.waiting_message(db, owner_key, chat_id, message_id))
+
+    async def newest_seq(self) -> int:
+        """The number of the update that was stored last; 0 where there is none."""
+        return await self._commits.run(journal.newest_seq)
 
     async def offset(self) -> int:
         """The offset of the next poll; 0 at the very beginning."""
@@ -68,6 +92,10 @@ class Store:
         """The newest updates, settled or not, the oldest of them first."""
         return await self._commits.run(lambda db: journal.recent(db, limit))
 
+    async def recent_answers(self, limit: int) -> list[tuple[str, bytes]]:
+        """What the newest calls were answered with, each with the key of its caller, the oldest of them first."""
+        return await self._commits.run(lambda db: journal.recent_answers(db, limit))
+
     async def recall_owners(self) -> None:
         """Bring the owners of the newest messages into memory, where `owner_nowait` looks."""
         for chat_id, message_id, key in await self._commits.run(
@@ -79,9 +107,37 @@ class Store:
         """How many updates wait for each owner; None stands for those that have no owner."""
         return await self._commits.run(journal.waiting)
 
-    async def settle(self, seq: int, outcome: Outcome, now_ms: int) -> bool:
+    async def settle(self, seq: int, outcome: Outcome, now_ms: int, reason: str | None = None) -> bool:
         """End an update; False where it had ended before, and then its first outcome stays."""
-        return await self._commits.run(lambda db: journal.settle(db, seq, outcome, now_ms))
+        return await self._commits.run(lambda db: journal.settle(db, seq, outcome, now_ms, reason))
+
+    async def expire(self, owner_key: str, before_ms: int, now_ms: int, reason: str) -> list[int]:
+        """Set aside what waits for the owner since before then; returns the numbers of those updates."""
+        return await self._commits.run(lambda db: journal.expire(db, owner_key, before_ms, now_ms, reason))
+
+    async def listed(self, *, aside: bool, limit: int) -> list[Listed]:
+        """What waits or (`aside`) was set aside, the oldest first."""
+        return await self._commits.run(lambda db: journal.listed(db, aside, limit))
+
+    async def retry(self, seq: int) -> StoredUpdate | None:
+        """An update that was set aside waits again; None where it was not set aside."""
+        return await self._commits.run(lambda db: journal.retry(db, seq))
+
+    async def drop(self, seq: int, now_ms: int) -> StoredUpdate | None:
+        """Let go of an update that waits or was set aside; None where it does neither."""
+        return await self._commits.run(lambda db: journal.drop(db, seq, now_ms))
+
+    async def absences(self) -> list[Absence]:
+        """The followers that were away when the last leader looked."""
+        return await self._commits.run(journal.absences)
+
+    async def note_absence(self, absence: Absence) -> None:
+        """Remember that a follower is away, and whether people know that something is kept for it."""
+        await self._commits.run(lambda db: journal.note_absence(db, absence))
+
+    async def note_presence(self, key: str) -> None:
+        """The follower is here (again)."""
+        await self._commits.run(lambda db: journal.note_presence(db, key))
 
     async def note_attempt(self, seq: int) -> int:
         """Count one more attempt to deliver a waiting update; returns how many there were."""
@@ -154,9 +210,12 @@ class Store:
         """Take back the claim of a call that was surely not sent; False where there is none, or an answer."""
         return await self._commits.run(lambda db: journal.withdraw_call(db, (key, request_id)))
 
-    async def purge(self, now_ms: int) -> int:
-        """Delete settled updates a day old, ids of 48 h, message owners of 90 days; returns how many rows went."""
-        return await self._commits.run(lambda db: journal.purge(db, now_ms))
+    async def purge(self, now_ms: int, keep: Retention | None = None) -> int:
+        """Delete settled updates a day old, ids of 48 h, message owners of 90 days; returns how many rows went.
+
+        `keep` has other times than these.
+        """
+        return await self._commits.run(lambda db: journal.purge(db, now_ms, keep or Retention()))
 
     async def counts(self) -> Counts:
         """How much there is of everything, for the status."""

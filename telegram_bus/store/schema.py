@@ -65,6 +65,16 @@ JOURNAL: Final = Schema(
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX calls_age ON calls (claimed_ms);
         """,
+        """
+        ALTER TABLE updates ADD COLUMN message_id INTEGER;
+        ALTER TABLE updates ADD COLUMN reason TEXT;
+        CREATE INDEX updates_message ON updates (chat_id, message_id) WHERE outcome IS NULL AND message_id IS NOT NULL;
+        CREATE TABLE absences (
+            key TEXT PRIMARY KEY,
+            since_ms INTEGER NOT NULL,
+            told INTEGER NOT NULL DEFAULT 0
+        ) STRICT, WITHOUT ROWID;
+        """,
     ),
 )
 

@@ -105,7 +105,17 @@ class TraceLeader:
     def upload_root(self, member: Member) -> str | None:
         return None
 
-    async def call_api(self, member: Member, call: Allowed, request_id: str, call_id: str | None = None) -> Any:
+    async def fetch_file(self, member: Member, file_id: str, beside: object) -> Any:
+        raise AssertionError("no recording has it")
+
+    async def call_api(
+        self,
+        member: Member,
+        call: Allowed,
+        request_id: str,
+        call_id: str | None = None,
+        enclosed: object = None,
+    ) -> Any:
         self.api_calls.append([call.method, list(call.args)])
         result: Any = True
         if call.api_method in ("sendMessage", "sendPhoto"):

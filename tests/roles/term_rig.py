@@ -25,7 +25,18 @@ from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.term import Term
 from telegram_bus.roles.threads import Threads
-from tests.fakes import BOT, CHAT, OWNER, SECRET, FakeTelegram, InlineCommits, admit, memory_store, registration
+from tests.fakes import (
+    BOT,
+    CHAT,
+    OWNER,
+    SECRET,
+    FakeTelegram,
+    InlineCommits,
+    admit,
+    fake_files,
+    memory_store,
+    registration,
+)
 
 
 @define(eq=False)
@@ -47,7 +58,7 @@ class Rig:
             store=store,
             registry=registry,
             threads=Threads(store=store, chat_id=CHAT, call=self.telegram.call, now_ms=lambda: 1),
-            calls=Calls(store=store, sender=sender, now_ms=lambda: 1),
+            calls=Calls(store=store, sender=sender, now_ms=lambda: 1, files=fake_files(self.telegram)),
             deliveries=Deliveries(store=store, members=registry, forward=self.forward, secret=SECRET, now_ms=lambda: 1),
             links=Links(),
             bot=BotFacts(id=BOT, username="a_bot"),

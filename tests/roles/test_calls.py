@@ -16,7 +16,7 @@ from telegram_bus.core.errors import AnswerLost, ApiError, BusError, CommitUnkno
 from telegram_bus.core.permissions import Allowed, repeatable
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.roles.calls import Calls
-from tests.fakes import CHAT, FakeTelegram, InlineCommits, admit, memory_store
+from tests.fakes import CHAT, FakeTelegram, InlineCommits, admit, fake_files, memory_store
 
 
 @define(eq=False)
@@ -33,7 +33,7 @@ class Rig:
     def __attrs_post_init__(self) -> None:
         store, self.commits = memory_store(None if self.earlier is None else self.earlier.db)
         self.sender = Sender(self.telegram, repeatable=repeatable, jitter=lambda: 0.0)
-        self.calls = Calls(store=store, sender=self.sender, now_ms=lambda: 1)
+        self.calls = Calls(store=store, sender=self.sender, now_ms=lambda: 1, files=fake_files(self.telegram))
 
     def member(self, key: str = "nora") -> Member:
         return self.registry.by_key(key) or admit(self.registry, key)
@@ -313,13 +313,6 @@ async def test_a_disk_that_fails_lets_nothing_out(rig: Rig) -> None:
 async def _not_stored(rig: Rig) -> None:
     with pytest.raises(StateError):
         await rig.send()
-
-
-@pytest.mark.parametrize("method", ["callMultipart", "downloadFile"])
-async def test_files_do_not_travel_this_way(rig: Rig, method: Any) -> None:
-    """They have requests of their own."""
-    with pytest.raises(RequestRefused, match="files travel"):
-        await rig.calls.make(rig.member(), Allowed(method=method, args=("sendPhoto", {})), "r1")
 
 
 async def test_calls_without_a_chat_wait_for_no_chat(rig: Rig) -> None:

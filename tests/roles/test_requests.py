@@ -34,7 +34,9 @@ from telegram_bus.core.identity import DURABLE_ADMISSION, ours
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member, Provisioned
 from telegram_bus.core.values import Number
+from telegram_bus.roles.files import Enclosed
 from telegram_bus.roles.requests import MAX_WATCH_SECONDS, Requests
+from telegram_bus.wire.descriptors import Descriptors
 from telegram_bus.wire.server import Peer
 
 PEER = Peer(pid=7, uid=0)
@@ -100,7 +102,17 @@ class Leader:
     def upload_root(self, member: Member) -> str | None:
         return None
 
-    async def call_api(self, member: Member, call: Allowed, request_id: str, call_id: str | None = None) -> Any:
+    async def fetch_file(self, member: Member, file_id: str, beside: Descriptors | None) -> Any:
+        raise AssertionError("no file was given to anybody")
+
+    async def call_api(
+        self,
+        member: Member,
+        call: Allowed,
+        request_id: str,
+        call_id: str | None = None,
+        enclosed: Enclosed | None = None,
+    ) -> Any:
         await self._work(f"call {call.api_method}")
         return {"message_id": len(self.done)}
 
