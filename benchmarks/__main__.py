@@ -38,25 +38,32 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="where the figures go (default: a new file in benchmarks/results)")
     options = parser.parse_args()
     figures: dict[str, list[Measured]] = {}
-    with tempfile.TemporaryDirectory(prefix="tb-") as name:
-        echo, echo_p99 = measure_echo(Path(name), 2_000 if options.quick else 20_000)
-        raw = [
-            Measured(name="SocketStream echo, one at a time, one core, p50", value=echo * 1e6, unit="µs", ratio=1),
-            Measured(name="SocketStream echo, p99", value=echo_p99 * 1e6, unit="µs", ratio=echo_p99 / echo),
-        ]
-        figures["raw"] = raw
-        _print_heading("raw", "both ends Trio, 200 bytes, no bus")
-        for one in raw:
-            _print(one)
-        run = Run(directory=Path(name), quick=options.quick, echo=echo)
-        for chosen in options.only or BENCHMARKS:
-            _print_heading(chosen, BENCHMARKS[chosen].about)
-            figures[chosen] = []
-            for one in BENCHMARKS[chosen].measure(run):
-                figures[chosen].append(one)
-                _print(one)
-    _write(options.json, figures, quick=options.quick)
+    load = os.getloadavg()[0]
+    try:
+        with tempfile.TemporaryDirectory(prefix="tb-") as name:
+            run = _measure_raw(Path(name), figures, quick=options.quick)
+            for chosen in options.only or BENCHMARKS:
+                _print_heading(chosen, BENCHMARKS[chosen].about)
+                figures[chosen] = []
+                for one in BENCHMARKS[chosen].measure(run):
+                    figures[chosen].append(one)
+                    _print(one)
+    finally:  # one that fails does not take the figures of the others with it
+        _write(options.json, figures, quick=options.quick, load=load)
     return 0
+
+
+def _measure_raw(directory: Path, figures: dict[str, list[Measured]], *, quick: bool) -> Run:
+    """The baseline of the run: an echo without any bus."""
+    echo, echo_p99 = measure_echo(directory, 2_000 if quick else 20_000)
+    figures["raw"] = [
+        Measured(name="SocketStream echo, one at a time, one core, p50", value=echo * 1e6, unit="µs", ratio=1),
+        Measured(name="SocketStream echo, p99", value=echo_p99 * 1e6, unit="µs", ratio=echo_p99 / echo),
+    ]
+    _print_heading("raw", "both ends Trio, 200 bytes, no bus")
+    for one in figures["raw"]:
+        _print(one)
+    return Run(directory=directory, quick=quick, echo=echo)
 
 
 def _print_heading(name: str, about: str) -> None:
@@ -77,7 +84,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _write(path: Path | None, figures: dict[str, list[Measured]], *, quick: bool) -> None:
+def _write(path: Path | None, figures: dict[str, list[Measured]], *, quick: bool, load: float) -> None:
     at = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
     if path is None:
         RESULTS.mkdir(exist_ok=True)
@@ -88,6 +95,7 @@ def _write(path: Path | None, figures: dict[str, list[Measured]], *, quick: bool
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
+        "load": [load, os.getloadavg()[0]],  # of the last minute, before and after: what else was at work
         "figures": {
             name: [{**attrs.asdict(one), "met": one.met} for one in measured] for name, measured in figures.items()
         },

@@ -141,8 +141,11 @@ class _Ports:
     def upload_root(self, member: Member) -> str | None:
         return None
 
-    async def call_api(self, member: Member, call: Allowed, request_id: str) -> Any:
+    async def call_api(self, member: Member, call: Allowed, request_id: str, *_: Any, **__: Any) -> Any:
         return {"id": 1, "is_bot": True, "first_name": "Bench", "username": "bench_bot"}
+
+    async def fetch_file(self, *_: Any, **__: Any) -> Any:
+        raise RequestRefused("there are no files")
 
     async def resolve(self, member: Member, selector: AgentSelector) -> Target:
         raise RequestRefused("there is no such agent")
