@@ -66,8 +66,9 @@ __all__ = [
 _UPDATE: Final = "seq, update_id, kind, body, owner_key, chat_id, thread_id, admitted_ms, attempts"
 
 _ADMIT: Final = (
-    "INSERT INTO updates (update_id, kind, body, owner_key, chat_id, thread_id, admitted_ms, message_id, outcome, "
-    "settled_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING " + _UPDATE
+    "INSERT INTO updates "  # noqa: S608
+    "(update_id, kind, body, owner_key, chat_id, thread_id, admitted_ms, message_id, outcome, settled_ms) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING " + _UPDATE
 )
 
 _SEE: Final = (
@@ -229,15 +230,13 @@ def listed(db: Connection, aside: bool, limit: int) -> list[Listed]:
         f"SELECT {_UPDATE}, outcome, settled_ms, reason FROM updates WHERE {which} ORDER BY seq LIMIT ?",  # noqa: S608
         (limit,),
     )
-    return [
-        Listed(update=_stored(row[:-3]), outcome=row[-3], settled_ms=row[-2], reason=row[-1]) for row in rows
-    ]
+    return [Listed(update=_stored(row[:-3]), outcome=row[-3], settled_ms=row[-2], reason=row[-1]) for row in rows]
 
 
 def retry(db: Connection, seq: int) -> StoredUpdate | None:
     """An update that was set aside waits again, as if it had never been tried; None where it was not set aside."""
     row = db.execute(
-        "UPDATE updates SET outcome = NULL, settled_ms = NULL, reason = NULL, attempts = 0 "
+        "UPDATE updates SET outcome = NULL, settled_ms = NULL, reason = NULL, attempts = 0 "  # noqa: S608
         f"WHERE seq = ? AND {_ASIDE} AND owner_key NOT NULL RETURNING {_UPDATE}",
         (seq,),
     ).fetchone()
@@ -247,7 +246,7 @@ def retry(db: Connection, seq: int) -> StoredUpdate | None:
 def drop(db: Connection, seq: int, now_ms: int) -> StoredUpdate | None:
     """Let go of an update that waits or was set aside; None where it does neither."""
     row = db.execute(
-        "UPDATE updates SET outcome = 'dropped', settled_ms = ?, reason = 'dropped by hand' "
+        "UPDATE updates SET outcome = 'dropped', settled_ms = ?, reason = 'dropped by hand' "  # noqa: S608
         f"WHERE seq = ? AND (outcome IS NULL OR {_ASIDE}) RETURNING {_UPDATE}",
         (now_ms, seq),
     ).fetchone()
