@@ -1,0 +1,97 @@
+"""A process of several followers whose handlers write down what they do, in a file that outlives them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import trio
+
+import telegram_bus
+from telegram_bus.agent import Update
+
+__all__ = ["ASKS"]
+
+ASKS = "?"
+"""Ends the text of an update that wants an answer."""
+
+AGAIN = 0.1  # seconds until what a full disk refused is tried again
+
+
+class Diary:
+    """Appends lines of JSON, each with one write: what was written before a kill is there after it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    async def note(self, what: str, **facts: Any) -> None:
+        """Write a line, however long the disk takes."""
+        line = json.dumps({"what": what, "pid": os.getpid(), "at": time.monotonic(), **facts}).encode() + b"\n"
+        while True:
+            try:
+                os.write(self._file, line)
+            except OSError:
+                await trio.sleep(AGAIN)
+            else:
+                return
+
+
+async def _follow(name: str, diary: Diary) -> None:
+    async with telegram_bus.join(name) as bus:
+        await bus.wait_serving()
+        await diary.note("serving", key=bus.key)
+        async for update in bus:
+            facts = {"key": bus.key, "id": update.id}
+            await diary.note("handed", text=update.text, **facts)
+            if update.text.endswith(ASKS):
+                await _answer(update, diary, facts)
+            await _finish(update)
+            await diary.note("done", **facts)
+
+
+async def _answer(update: Update, diary: Diary, facts: dict[str, Any]) -> None:
+    """Answer once; the words differ each time, as those of a model do."""
+    while True:
+        try:
+            sent = await update.reply(f"re {update.text} by {os.getpid()} at {time.monotonic()}", once="answer")
+        except telegram_bus.CommitUnknown:
+            await diary.note("unknown", **facts)
+        except telegram_bus.RequestRefused as refusal:  # a full disk, surely not sent
+            await diary.note("refused", why=str(refusal), **facts)
+            await trio.sleep(AGAIN)
+            continue
+        else:
+            await diary.note("sent", message_id=sent.message_id, **facts)
+        return
+
+
+async def _finish(update: Update) -> None:
+    while True:
+        try:
+            await update.done()
+        except telegram_bus.StateError:
+            await trio.sleep(AGAIN)
+        else:
+            return
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
+async def _main(path: Path, names: list[str]) -> None:
+    diary = Diary(path)
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            nursery.start_soon(_follow, name, diary)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    trio.run(_main, Path(sys.argv[1]), sys.argv[2:])

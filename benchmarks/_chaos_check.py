@@ -1,0 +1,189 @@
+"""The invariants of a run of chaos, judged from what everybody wrote down; pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from benchmarks._chaos_agent import ASKS
+
+__all__ = ["OVERLAP", "Facts", "undone", "violations"]
+
+OVERLAP = 0.05  # seconds by which the sandbox may hear of a poller's end later than of its successor
+
+Line = Mapping[str, Any]
+
+
+@frozen(kw_only=True)
+class Facts:
+    """What a run left behind.
+
+    `said`: of each key, the texts in order. `diary`: the lines of all handlers, of each process in order.
+    `deaths`: when a pid was killed (monotonic).
+    `record`: the sandbox's entries. `journal`: the leader's rows (update_id, owner_key,
+    outcome), `poll_offset` its offset. `inboxes`: of each key, the ids of deliveries and whether they are done.
+    """
+
+    said: Mapping[str, Sequence[str]]
+    diary: Sequence[Line]
+    deaths: Mapping[int, float]
+    record: Sequence[Line]
+    journal: Sequence[tuple[int, str | None, str | None]]
+    poll_offset: int
+    inboxes: Mapping[str, Mapping[str, bool]]
+    outputs: Mapping[str, bytes] = field(repr=False)
+    token: str = field(repr=False)
+
+
+def violations(facts: Facts) -> Iterator[str]:
+    """Each broken promise, as a line for people."""
+    for check in (_polls, _offsets, _updates, _order, _calls, _journal, _outputs):
+        yield from check(facts)
+
+
+def _polls(facts: Facts) -> Iterator[str]:
+    """A getUpdates arrives only after the connection of the one before it has ended."""
+    polls = sorted((entry for entry in facts.record if entry["kind"] == "poll"), key=lambda entry: entry["began"])
+    for before, after in itertools.pairwise(polls):
+        ends = [at for at in (before["ended"], before["disconnected"]) if at is not None]
+        robbed = before["code"] == 409 or after["code"] == 409
+        if not robbed and ends and min(ends) <= after["began"] + OVERLAP:
+            continue
+        if any(before["began"] < death <= after["began"] + OVERLAP for death in facts.deaths.values()):
+            continue  # it was dead, and the sandbox had not heard of it yet
+        yield (
+            f"two pollers: poll {before['n']} (began {before['began']:.3f}, ended {ends or 'never'}, {before['code']}) "
+            f"and poll {after['n']} (began {after['began']:.3f}, {after['code']})"
+        )
+
+
+def _offsets(facts: Facts) -> Iterator[str]:
+    """An offset confirms only what was answered before, and at the end the journal's is the highest."""
+    top = 0
+    for entry in sorted((entry for entry in facts.record if entry["kind"] == "poll"), key=lambda entry: entry["began"]):
+        offset = int(entry["params"].get("offset") or 0)
+        if offset > max(top, facts.poll_offset):
+            yield f"poll {entry['n']} confirmed {offset}, above the journal's {facts.poll_offset}"
+        elif offset > top:
+            yield f"poll {entry['n']} confirmed {offset}, but no answer before it went beyond {top - 1}"
+        if entry["ok"] and entry["result"]:
+            top = max(top, max(entry["result"]) + 1)
+
+
+def _updates(facts: Facts) -> Iterator[str]:
+    """Each update is done once, by its owner, and handed over again only if that process died before."""
+    handed: dict[str, list[Line]] = defaultdict(list)
+    finished: dict[str, list[int]] = defaultdict(list)
+    for line in facts.diary:
+        if line["what"] == "handed":
+            handed[line["text"]].append(line)
+        elif line["what"] == "done":
+            finished[line["id"]].append(line["pid"])
+    for key, texts in facts.said.items():
+        for text in texts:
+            yield from _update(facts, key, text, handed.pop(text, []), finished)
+    for text, lines in handed.items():
+        yield f"{lines[0]['key']} was handed {text!r}, which nobody said"
+
+
+def _update(
+    facts: Facts, key: str, text: str, handed: Sequence[Line], finished: Mapping[str, Sequence[int]]
+) -> Iterator[str]:
+    if not handed:
+        yield f"{text!r} for {key} was lost: never handed over"
+        return
+    if strangers := {line["key"] for line in handed} - {key}:
+        yield f"{text!r} for {key} went to {sorted(strangers)}"
+    if len(ids := {line["id"] for line in handed}) > 1:
+        yield f"{text!r} for {key} came under several ids: {sorted(ids)}"
+    update_id = handed[-1]["id"]
+    done_by = finished.get(update_id, [])
+    if len(done_by) > 1:
+        yield f"{text!r} for {key} was done {len(done_by)} times, by {done_by}"
+    if not facts.inboxes.get(key, {}).get(update_id, False):
+        yield f"{text!r} for {key} was handed over and is not done"
+    for earlier, later in itertools.pairwise(handed):
+        if earlier["pid"] == later["pid"]:
+            yield f"{text!r} for {key} was handed over twice to process {later['pid']}"
+        elif not facts.deaths.get(earlier["pid"], float("inf")) <= later["at"]:
+            yield f"{text!r} for {key} was handed to {later['pid']} though {earlier['pid']} was not killed"
+        elif earlier["pid"] in done_by:
+            yield f"{text!r} for {key} was handed to {later['pid']} after {earlier['pid']} had done it"
+
+
+def _order(facts: Facts) -> Iterator[str]:
+    """In each thread in order: over all processes at first sight, and within each process."""
+    place = {text: (key, number) for key, texts in facts.said.items() for number, text in enumerate(texts)}
+    first: dict[str, int] = defaultdict(lambda: -1)
+    within: dict[tuple[str, int], int] = defaultdict(lambda: -1)
+    seen = set()
+    handed = (line for line in facts.diary if line["what"] == "handed" and line["text"] in place)
+    for line in sorted(handed, key=lambda line: line["at"]):
+        key, number = place[line["text"]]
+        if number <= within[key, line["pid"]]:
+            yield f"{key}: process {line['pid']} was handed {line['text']!r} after number {within[key, line['pid']]}"
+        within[key, line["pid"]] = number
+        if number < first[key] and (key, number) not in seen:
+            yield f"{key}: {line['text']!r} was first seen after number {first[key]}"
+        seen.add((key, number))
+        first[key] = max(first[key], number)
+
+
+def _calls(facts: Facts) -> Iterator[str]:
+    """No named call is executed twice; what was said to be sent was, and as that message; answers are in order."""
+    executed: dict[str, list[Line]] = defaultdict(list)
+    for entry in facts.record:
+        text = str(entry["params"].get("text", "")) if entry["method"] == "sendMessage" else ""
+        if entry["ok"] and text.startswith("re "):
+            executed[text.split()[1]].append(entry)
+    text_of = {line["id"]: line["text"] for line in facts.diary if line["what"] == "handed"}
+    outcome: dict[str, set[Any]] = defaultdict(set)
+    for line in facts.diary:
+        if line["what"] in ("sent", "unknown"):
+            outcome[text_of[line["id"]]].add(line.get("message_id"))
+    for text, entries in executed.items():
+        if len(entries) > 1:
+            yield f"the answer to {text!r} was sent {len(entries)} times: {[entry['params'] for entry in entries]}"
+    for key, texts in facts.said.items():
+        asked = [text for text in texts if text.endswith(ASKS)]
+        for text in asked:
+            ids = {entry["result"]["message_id"] for entry in executed.get(text, [])}
+            told = outcome.get(text, set()) - {None}
+            if not told <= ids:
+                yield f"{key} was told that the answer to {text!r} is {sorted(told)}; at Telegram it is {sorted(ids)}"
+            if not ids and text not in outcome:
+                yield f"the answer to {text!r} was never sent, and {key} does not know"
+        times = [executed[text][0]["began"] for text in asked if text in executed]
+        if times != sorted(times):
+            yield f"{key}: answers went out in another order than they were asked for"
+
+
+def _journal(facts: Facts) -> Iterator[str]:
+    """Nothing was given up or left waiting."""
+    for update_id, owner, outcome in facts.journal:
+        if owner is not None and outcome != "accepted":
+            yield f"update {update_id} of {owner} is {outcome or 'still waiting'} in the journal"
+
+
+def _outputs(facts: Facts) -> Iterator[str]:
+    secret = facts.token.partition(":")[2].encode()
+    for name, said in facts.outputs.items():
+        if secret in said:
+            yield f"the token stands in {name}"
+
+
+def undone(said: Mapping[str, Sequence[str]], diary: Iterable[Line]) -> dict[str, list[int]]:
+    """The texts that nobody wrote down as done, and to which processes they were handed, in order."""
+    handed: dict[str, list[int]] = {text: [] for texts in said.values() for text in texts}
+    text_of: dict[str, str] = {}
+    for line in diary:
+        if line["what"] == "handed":
+            text_of[line["id"]] = line["text"]
+            handed.get(line["text"], []).append(line["pid"])
+        elif line["what"] == "done":
+            handed.pop(text_of[line["id"]], None)
+    return handed

@@ -1,0 +1,359 @@
+"""Nothing lost, nothing done twice, whoever dies: a bus under load, with processes killed, frozen, starved of disk.
+
+    python -m benchmarks.chaos --seconds 60 --seed 1 [--kill leader,follower,freeze,disk] [--mode updates|sends|all]
+
+Twenty threads, each with a follower of its own, in five processes of four followers: twenty processes would spend on
+their starts what the two cores of a small machine have, and the bus would be idle while they come up. Two leader
+candidates stand by in turns; sometimes neither is there, and a follower starts one. The last line is JSON; the exit
+status is 1 when a promise was broken, or when less happened than was asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trio
+from attrs import define, field
+
+from benchmarks._bus import Place
+from benchmarks._chaos_agent import ASKS
+from benchmarks._chaos_check import Facts, undone, violations
+from benchmarks._chaos_rig import FOLLOWER_POINTS, LEADER_POINTS, SENDING, Rig, Slot, python
+from telegram_bus.testing import Sandbox
+
+__all__ = ["main"]
+
+PROCESSES, EACH = 5, 4
+CANDIDATES = 2
+KINDS = ("leader", "follower", "freeze", "disk")
+WEIGHTS = {"leader": 4, "follower": 4, "freeze": 1, "disk": 1}
+ASKING = {"updates": 0.0, "all": 0.25, "sends": 0.5}  # the share of updates that want an answer
+EXTRA = 15.0  # seconds beyond those asked for in which everything ends; of them …
+STARTING = 5.0  # … before the traffic
+DRAIN = 5.0  # … after it, at least
+CLOSING = 2.0  # … for the last judgement
+PATIENCE = 60.0
+LONG_FREEZE = 20.0  # a leader that is frozen for so long is ended by its followers, within 14 s
+QUIET = 1.5  # seconds after which what was handed to a dead process will not be handed over again
+SHOWN = 30
+
+
+@define(eq=False)
+class Run:
+    """One run, as it goes on."""
+
+    options: argparse.Namespace
+    sandbox: Sandbox
+    rig: Rig
+    chance: random.Random
+    began: float
+    threads: dict[str, int] = field(factory=dict)
+    said: dict[str, list[str]] = field(factory=dict)
+    record: dict[int, dict[str, Any]] = field(factory=dict)
+    events: int = 0
+    started: float = 0.0
+    deadline: float = 0.0
+    _version: int = 0
+
+    @property
+    def place(self) -> Place:
+        return self.rig.place
+
+    def _until(self, now: float) -> float:
+        """When the traffic ends: on a machine that is so busy that starting took long, it is shorter and denser."""
+        seconds = float(self.options.seconds)
+        self.deadline = self.began + seconds + float(self.options.extra) - CLOSING
+        until = max(min(now, self.began + STARTING) + seconds, now + seconds / 2)
+        self.deadline = max(self.deadline, until + DRAIN)
+        return until
+
+    async def live(self) -> None:
+        """Start everybody, make trouble under load, wait until what was said is done, end everybody."""
+        async with trio.open_nursery() as nursery:
+            try:
+                nursery.start_soon(self._cancel_on_signal, nursery.cancel_scope)
+                await self._start(nursery)
+                nursery.start_soon(self._collect)
+                nursery.start_soon(self.rig.thaw)
+                until = self._until(time.monotonic())
+                self.started = time.monotonic() - self.began
+                self.rig.calm = False
+                async with trio.open_nursery() as busy:
+                    busy.start_soon(self._talk, until)
+                    busy.start_soon(self._trouble, until)
+                self.rig.calm = True
+                await self._drain()
+            finally:
+                self.rig.calm = True
+                with trio.CancelScope(shield=True):
+                    await self.rig.end()
+                    await self._collect_once()
+            nursery.cancel_scope.cancel("it is over")
+
+    async def _cancel_on_signal(self, scope: trio.CancelScope) -> None:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for _ in signals:
+                scope.cancel("told to end")
+
+    async def _start(self, nursery: trio.Nursery) -> None:
+        self.place.profile.ensure()
+        sandbox = self.sandbox
+        options = ["--api-root", sandbox.api_root, "--chat", str(sandbox.chat_id), "--linger", "120"]
+        command = python("telegram_bus", "leader", *options, "--detached", "--standby")
+        sending = self.options.mode != "updates"
+        points = [tuple(p for p in some if sending or p not in SENDING) for some in (LEADER_POINTS, FOLLOWER_POINTS)]
+        wanted = [name in self.options.kill for name in ("leader", "follower")]
+        for number in range(CANDIDATES):
+            slot = Slot(
+                name=f"candidate-{number}",
+                command=command,
+                points=points[0] if wanted[0] else (),
+                pauses=(0.0, 0.0, 4.0),
+                environ={"TELEGRAM_BOT_TOKEN": sandbox.token},
+            )
+            nursery.start_soon(self.rig.keep, slot)
+            while self.rig.leader() is None:  # noqa: ASYNC110
+                await trio.sleep(0.02)
+        (self.place.root / "diary").mkdir()
+        for number in range(PROCESSES):
+            keys = [f"f{number * EACH + one}" for one in range(EACH)]
+            self.said.update({key: [] for key in keys})
+            diary = self.place.root / "diary" / f"{number}.jsonl"
+            command = python("benchmarks._chaos_agent", str(diary), *keys)
+            slot = Slot(f"followers-{number}", command, points[1] if wanted[1] else (), (0.0, 0.1, 0.5))
+            nursery.start_soon(self.rig.keep, slot)
+        for key in self.said:
+            find = partial(sandbox.wait_for_topic, key, within=PATIENCE)
+            self.threads[key] = await trio.to_thread.run_sync(find)
+
+    # -- what happens
+
+    async def _talk(self, until: float) -> None:
+        """Say things at a steady pace; what could not be said in time is made up for."""
+        begin, wanted = time.monotonic(), round(self.options.rate * self.options.seconds)
+        pace, count = wanted / max(0.1, until - begin), 0
+        with closing(http.client.HTTPConnection(self.sandbox.api_root.removeprefix("http://"))) as connection:
+            while count < wanted and time.monotonic() < until + 1:
+                due = min(wanted, int((time.monotonic() - begin) * pace) + 1)
+                texts = [self._next_text() for _ in range(min(20, due - count))]
+                await trio.to_thread.run_sync(self._say, connection, texts)
+                count += len(texts)
+                await trio.sleep(max(0.0, begin + count / pace - time.monotonic()))
+
+    def _next_text(self) -> tuple[str, str]:
+        key = self.chance.choice(list(self.threads))
+        ask = ASKS if self.chance.random() < ASKING[self.options.mode] else ""
+        text = f"{key}:{len(self.said[key])}{ask}"
+        self.said[key].append(text)
+        return key, text
+
+    def _say(self, connection: http.client.HTTPConnection, texts: list[tuple[str, str]]) -> None:
+        for key, text in texts:
+            body = json.dumps({"text": text, "thread_id": self.threads[key]})
+            connection.request("POST", "/sandbox/say", body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            answer = response.read()
+            if response.status != 200:
+                raise RuntimeError(f"the sandbox refused {body}: {answer!r}")
+
+    async def _trouble(self, until: float) -> None:
+        """As many acts as were asked for, at random moments; those of crash points come on top."""
+        wanted, begin = self.options.kills, time.monotonic()
+        kinds = [kind for kind in KINDS if kind in self.options.kill]
+        weights = [WEIGHTS[kind] for kind in kinds]
+        moments = sorted(self.chance.uniform(begin + 0.2, until - 0.5) for _ in range(wanted))
+        async with trio.open_nursery() as nursery:
+            for moment in moments:
+                await trio.sleep(max(0.0, moment - time.monotonic()))
+                kind = self.chance.choices(kinds, weights)[0]
+                if await self._act(kind, until, nursery):
+                    self.events += 1
+
+    async def _act(self, kind: str, until: float, nursery: trio.Nursery) -> bool:
+        leads = kind == "leader" or (kind in {"freeze", "disk"} and self.chance.random() < 0.7)
+        find, who = (self.rig.leader, "leader") if leads else (self.rig.follower, "follower")
+        with trio.move_on_after(PATIENCE):
+            while (pid := find()) is None:  # noqa: ASYNC110 - another process
+                await trio.sleep(0.02)
+        if pid is None:
+            return False
+        left = until - time.monotonic()
+        seconds = min(self.chance.uniform(0.2, 3.0), max(0.1, left))
+        match kind:
+            case "freeze":
+                if leads and left > LONG_FREEZE and self.chance.random() < 0.3:
+                    seconds, who = LONG_FREEZE, "leader until it is ended"
+                nursery.start_soon(self.rig.freeze, pid, who, seconds)
+            case "disk":
+                nursery.start_soon(self.rig.starve, pid, who, seconds)
+            case _:
+                self.rig.kill(pid, who)
+        return True
+
+    async def _drain(self) -> None:
+        """Until everything is done, or what is left will not be."""
+        quiet_since, before = time.monotonic(), None
+        while time.monotonic() < self.deadline:
+            left = undone(self.said, self.diary())
+            live = {process.pid for process in self.rig.running.values()}
+            waiting = {text: pids for text, pids in left.items() if not pids or pids[-1] in live}
+            if left != before:
+                quiet_since, before = time.monotonic(), left
+            if not left or (not waiting and time.monotonic() - quiet_since > QUIET):
+                return
+            await trio.sleep(0.1)
+
+    # -- what is seen
+
+    async def _collect(self) -> None:
+        while True:
+            await trio.sleep(1.0)
+            await self._collect_once()
+
+    async def _collect_once(self) -> None:
+        """What is new or changed in the record, of which the sandbox keeps the last 20,000 entries."""
+        news = await trio.to_thread.run_sync(self.sandbox.get, f"/sandbox/record?changed_after={self._version}")
+        self._version = news["version"]
+        self.record.update((entry["n"], entry) for entry in news["entries"])
+
+    def diary(self) -> list[dict[str, Any]]:
+        """All lines that handlers have written; a last one may be half a line while its process writes."""
+        lines = []
+        for path in sorted((self.place.root / "diary").glob("*.jsonl")):
+            for line in path.read_bytes().splitlines():
+                with suppress(ValueError):
+                    lines.append(json.loads(line))
+        return lines
+
+    def facts(self) -> Facts:
+        """Everything that was left behind, once nothing runs."""
+        profile = self.place.profile
+        with closing(sqlite3.connect(profile.database)) as db:
+            journal = db.execute("SELECT update_id, owner_key, outcome FROM updates").fetchall()
+            (offset,) = db.execute("SELECT poll_offset FROM term").fetchone()
+        logs = [*(self.place.root / "out").glob("*.log"), *profile.leader_log.parent.glob("*")]
+        return Facts(
+            said=self.said,
+            diary=self.diary(),
+            deaths=self.rig.deaths,
+            record=list(self.record.values()),
+            journal=journal,
+            poll_offset=offset,
+            inboxes={key: dict(self._inbox(key)) for key in self.said},
+            outputs={path.name: path.read_bytes() for path in logs},
+            token=self.sandbox.token,
+        )
+
+    def _inbox(self, key: str) -> Iterator[tuple[str, bool]]:
+        with closing(sqlite3.connect(self.place.profile.inbox(key))) as db:
+            for delivery, done in db.execute("SELECT delivery_id, done_ms IS NOT NULL FROM deliveries"):
+                yield delivery, bool(done)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run, judge, and print the counts as one line of JSON."""
+    options = _options(arguments)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tb-") as name, Sandbox() as sandbox:
+        chance = random.Random(options.seed)
+        rig = Rig(Place(Path(name)), chance, options.armed, "freeze" in options.kill)
+        run = Run(options, sandbox, rig, chance, began)
+        trio.run(run.live)
+        facts = run.facts()
+        broken = [*violations(facts), *_too_little(run)]
+        if broken and options.keep:
+            _keep(options.keep, facts, broken)
+    for line in broken[:SHOWN]:
+        print(line, file=sys.stderr)
+    print(json.dumps(_summary(run, facts, len(broken))))
+    return 1 if broken else 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.chaos", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long there is traffic (30)")
+    parser.add_argument("--seed", type=int, default=1, help="what decides who dies when (1)")
+    parser.add_argument("--kill", default=",".join(KINDS), help=f"what happens to processes ({','.join(KINDS)})")
+    parser.add_argument("--mode", choices=tuple(ASKING), default="all", help="whether handlers answer (all: some)")
+    parser.add_argument("--rate", type=float, default=100.0, help="updates a second (100)")
+    parser.add_argument("--kills", type=int, help="how many acts, those at crash points not counted (seconds / 3)")
+    parser.add_argument("--armed", type=float, default=0.5, help="the share of processes with a crash point (0.5)")
+    parser.add_argument("--extra", type=float, default=EXTRA, help="seconds for start and end, on a busy machine (15)")
+    parser.add_argument("--keep", type=Path, help="where to put the files of a run that broke a promise")
+    options = parser.parse_args(arguments)
+    options.kill = options.kill.split(",")
+    if unknown := set(options.kill) - set(KINDS):
+        parser.error(f"--kill: {', '.join(sorted(unknown))}: there is {', '.join(KINDS)}")
+    if options.kills is None:
+        options.kills = max(1, int(options.seconds / 3))
+    return options
+
+
+def _too_little(run: Run) -> Iterator[str]:
+    """What did not happen, and what should not have."""
+    wanted = round(run.options.rate * run.options.seconds)
+    if (said := sum(map(len, run.said.values()))) < wanted:
+        yield f"{said} updates were made, {wanted} were asked for"
+    if run.events < run.options.kills:
+        yield f"{run.events} acts happened, {run.options.kills} were asked for"
+    for what, count in run.rig.counts.items():
+        if what.startswith("ended by itself"):
+            yield f"{what} ({count} times)"
+
+
+def _summary(run: Run, facts: Facts, broken: int) -> dict[str, Any]:
+    counts = run.rig.counts
+    what = [line["what"] for line in facts.diary]
+    entries = facts.record
+    return {
+        "benchmark": "chaos",
+        "seed": run.options.seed,
+        "seconds": run.options.seconds,
+        "mode": run.options.mode,
+        "kill": run.options.kill,
+        "started_s": round(run.started, 1),
+        "took_s": round(time.monotonic() - run.began, 1),
+        "updates": sum(map(len, run.said.values())),
+        "handed": what.count("handed"),
+        "done": what.count("done"),
+        "sends": sum(1 for entry in entries if entry["method"] == "sendMessage" and entry["ok"]),
+        "repeated_sends_answered": what.count("sent")
+        - len({line["id"] for line in facts.diary if line["what"] == "sent"}),
+        "unknown": what.count("unknown"),
+        "polls": sum(1 for entry in entries if entry["kind"] == "poll"),
+        "kills": sum(count for name, count in counts.items() if name.startswith(("kill", "freeze"))),
+        "disk": sum(count for name, count in counts.items() if name.startswith("disk")),
+        "by": dict(sorted(counts.items())),
+        "frozen_ended_s": [round(seconds, 1) for seconds in run.rig.thawed_late],
+        "violations": broken,
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def _keep(path: Path, facts: Facts, broken: list[str]) -> None:
+    """For those who look for the reason."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "violations").write_text("\n".join(broken))
+    (path / "record.json").write_text(json.dumps(sorted(facts.record, key=lambda entry: entry["n"])))
+    (path / "diary.json").write_text(json.dumps(facts.diary))
+    (path / "deaths.json").write_text(json.dumps(facts.deaths))
+    for name, said in facts.outputs.items():
+        (path / name).write_bytes(said)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
