@@ -1,0 +1,126 @@
+"""Files of messages, the ids in them, and names that are safe on a disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telegram_bus.core.files import FileInfo, file_ids, files_of, numbered, safe_name
+from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Denied, judge_files
+from telegram_bus.core.scopes import local_file
+from tests.core.test_permissions import IN_THREAD, caller
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("a.txt", "a.txt"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\dir\\a.txt", "a.txt"),
+        ("a\x00b\n.txt", "ab.txt"),
+        (".bashrc", "bashrc"),
+        ("-rf", "rf"),
+        ("..", "file"),
+        ("", "file"),
+        ("a/", "file"),
+        ("photo\u202egpj.exe", "photogpj.exe"),
+        ("Ünïcode ☃.pdf", "Ünïcode ☃.pdf"),
+        ("\ud800", "file"),
+        ("x" * 300 + ".pdf", "x" * 196 + ".pdf"),
+    ],
+)
+def test_a_name_becomes_one_harmless_path_component(name: str, safe: str) -> None:
+    assert safe_name(name) == safe
+
+
+@given(st.text(st.characters(codec=None), max_size=400))
+def test_no_name_leads_out_of_its_directory(name: str) -> None:
+    safe = safe_name(name)
+    assert safe not in ("", ".", "..")
+    assert "/" not in safe
+    assert "\0" not in safe
+    assert len(safe.encode()) <= 200
+    assert safe_name(safe) == safe
+
+
+def test_names_are_numbered_before_their_suffix() -> None:
+    assert [numbered("a.b.txt", number) for number in (1, 2, 3)] == ["a.b.txt", "a.b-2.txt", "a.b-3.txt"]
+    assert numbered("README", 2) == "README-2"
+
+
+def test_a_message_tells_its_file() -> None:
+    document = {"file_id": "d", "file_name": "a.pdf", "file_size": 5, "mime_type": "application/pdf"}
+    assert files_of({"document": document}) == (
+        FileInfo(file_id="d", kind="document", name="a.pdf", size=5, mime="application/pdf"),
+    )
+    sizes = [{"file_id": "s", "width": 9, "height": 9}, {"file_id": "l", "width": 90, "height": 90}]
+    assert [one.file_id for one in files_of({"photo": sizes})] == ["l"]
+    assert [one.kind for one in files_of({"animation": {"file_id": "a"}, "document": document})] == ["animation"]
+    odd_ones: list[dict[str, Any]] = [{}, {"photo": []}, {"document": "d"}, {"voice": {"file_id": 5}}]
+    for odd in (*odd_ones, {"photo": ["x"]}):
+        assert files_of(odd) == ()
+
+
+def test_every_id_in_a_message_counts() -> None:
+    message = {
+        "photo": [{"file_id": "1"}, {"file_id": "2"}],
+        "reply_to_message": {"video": {"file_id": "3", "thumbnail": {"file_id": "4"}}},
+        "text": "file_id",
+    }
+    assert sorted(file_ids(message)) == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "fields"),
+    [
+        ("sendDocument", IN_THREAD, ["document"]),
+        ("sendPhoto", IN_THREAD | {"caption": "x"}, ["photo"]),
+        ("sendMediaGroup", IN_THREAD | {"media": [{"type": "photo", "media": "attach://file0"}]}, ["file0", "file1"]),
+        ("sendVideo", IN_THREAD | {"thumbnail": "attach://file0"}, ["video", "file0"]),
+    ],
+)
+def test_a_follower_may_upload_into_its_own_thread(method: str, body: dict[str, object], fields: list[str]) -> None:
+    assert judge_files(OWN, (method, body), fields, caller()) == Allowed(method="call", args=(method, body))
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "fields", "named"),
+    [
+        ("sendDocument", {"chat_id": 1}, ["document"], "chat_id"),
+        ("sendDocument", IN_THREAD | {"message_thread_id": 43}, ["document"], "message_thread_id"),
+        ("sendDocument", IN_THREAD, ["chat_id"], "chat_id"),
+        ("sendDocument", IN_THREAD, ["message_thread_id"], "message_thread_id"),
+        ("sendDocument", IN_THREAD, ["reply_parameters"], "reply_parameters"),
+        ("sendDocument", IN_THREAD, ["document", "document"], "field of its own"),
+        ("sendDocument", IN_THREAD | {"document": "AgAC"}, ["document"], "document"),
+        ("sendDocument", IN_THREAD | {"thumbnail": "/etc/passwd"}, ["document"], "thumbnail"),
+        ("setChatPhoto", IN_THREAD, ["photo"], "setChatPhoto"),
+        ("sendMessage", IN_THREAD, ["document"], "sendMessage"),
+    ],
+)
+def test_an_upload_reaches_no_further(method: str, body: dict[str, object], fields: list[str], named: str) -> None:
+    verdict = judge_files(OWN, (method, body), fields, caller())
+    assert isinstance(verdict, Denied)
+    assert named in verdict.reason
+
+
+def test_an_upload_without_a_target_goes_nowhere() -> None:
+    assert isinstance(judge_files(COMPATIBLE, ("sendDocument", {}), ["document"], caller()), Denied)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"thumbnail": "file:///etc/passwd"}, "thumbnail"),
+        ({"media": '[{"type":"photo","media":"/etc/passwd"}]'}, "media"),
+        ({"media": [{"media": "file:///x"}]}, "media.0.media"),
+        ({"media": '[{"type":"photo","media":"attach://file0"}]'}, None),
+        ({"caption": "/etc/passwd", "photo": "attach://file0"}, None),
+        ({"photo": '"/etc/passwd"'}, "photo"),
+    ],
+)
+def test_paths_of_the_server_s_disk_are_found(body: dict[str, object], field: str | None) -> None:
+    assert local_file(body) == field

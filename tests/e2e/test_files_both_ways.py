@@ -1,0 +1,188 @@
+"""Files both ways: a person's sandbox, a real leader, and followers in this process that pass open descriptors."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zlib
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import telegram_bus
+from telegram_bus import Media
+from telegram_bus.cli.demo_bus import DemoBus, open_demo_bus
+from telegram_bus.sandbox.client import Client
+
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoBus]:
+    """One bus for all of these tests; each follower has a thread of its own."""
+    with open_demo_bus(tmp_path_factory.mktemp("bus")) as running:
+        yield running
+
+
+@pytest.fixture
+def person(demo: DemoBus) -> Client:
+    return Client(demo.person.address)
+
+
+def with_bus(demo: DemoBus, name: str, work: Callable[[telegram_bus.Bus], Coroutine[Any, Any, None]]) -> None:
+    """Runs `work` as a follower."""
+
+    async def main() -> None:
+        with trio.fail_after(PATIENCE):
+            async with telegram_bus.join(name, home=demo.profile.home.root) as bus:
+                await bus.wait_serving()
+                await work(bus)
+
+    trio.run(main)
+
+
+def png(width: int, height: int) -> bytes:
+    """A grey picture."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + b"\x80" * width) * height
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def thread_of(bus: telegram_bus.Bus) -> int:
+    assert bus.target is not None
+    assert isinstance(bus.target.thread_id, int)
+    return bus.target.thread_id
+
+
+def test_a_follower_sends_files_of_every_source(demo: DemoBus, person: Client, tmp_path: Path) -> None:
+    content = os.urandom(300_000)
+    report = tmp_path / "report.bin"
+    report.write_bytes(content)
+
+    async def work(bus: telegram_bus.Bus) -> None:
+        sent = await bus.send_file(report, caption="here", buttons=[[("OK", "ok")]], silent=True)
+        document = sent.raw["document"]
+        assert (document["file_name"], document["file_size"]) == ("report.bin", len(content))
+        assert sent.thread_id == thread_of(bus)
+        assert sent.raw["caption"] == "here"
+        assert sent.raw["reply_markup"]["inline_keyboard"][0][0]["callback_data"] == "ok"
+        assert person.file(document["file_id"]) == content
+        with report.open("rb") as file:
+            file.seek(299_990)
+            tail = await bus.send_file(file, name="../tail\x00.bin", reply_to=sent.message_id)
+        assert person.file(tail.raw["document"]["file_id"]) == content[-10:]
+        assert tail.raw["document"]["file_name"] == "tail.bin"
+        assert tail.raw["reply_to_message"]["message_id"] == sent.message_id
+        for source in (b"bytes", io.BytesIO(b"bytes")):
+            assert (await bus.send_file(source)).raw["document"]["file_size"] == 5
+        with report.open("rb") as file:
+            assert (await bus.send_file(file)).raw["document"]["file_name"] == "report.bin"
+        picture = await bus.send_file(png(8, 8), kind="photo")
+        assert picture.raw["photo"]
+
+    with_bus(demo, "sources", work)
+
+
+def test_an_album_is_one_group(demo: DemoBus, person: Client) -> None:
+    async def work(bus: telegram_bus.Bus) -> None:
+        first, second = await bus.send_album([png(4, 4), Media(png(5, 5), caption="two")], caption="one")
+        assert first.raw["media_group_id"] == second.raw["media_group_id"]
+        assert (first.raw["caption"], second.raw["caption"]) == ("one", "two")
+        with pytest.raises(ValueError, match="2 to 10"):
+            await bus.send_album([b"x"])
+
+    with_bus(demo, "album", work)
+
+
+def test_a_file_is_sent_once_under_a_name(demo: DemoBus) -> None:
+    async def work(bus: telegram_bus.Bus) -> None:
+        first = await bus.send_file(b"one", once="report")
+        assert await bus.send_file(b"another", once="report") == first
+
+    with_bus(demo, "once", work)
+
+
+def test_a_person_s_file_comes_down_under_a_harmless_name(demo: DemoBus, person: Client, tmp_path: Path) -> None:
+    content = os.urandom(700_000)
+
+    async def work(bus: telegram_bus.Bus) -> None:
+        await trio.to_thread.run_sync(
+            lambda: person.send_file(content, "../../evil name.txt", thread_id=thread_of(bus), caption="look")
+        )
+        update = await anext(aiter(bus))
+        [file] = update.files
+        assert (file.kind, file.size) == ("document", len(content))
+        assert update.text == "look"
+        path = await update.download()
+        assert path == demo.profile.files(bus.key) / "evil name.txt"
+        assert path.read_bytes() == content
+        assert path.stat().st_mode & 0o777 == 0o600
+        again = await update.download(into=tmp_path)
+        second = await bus.download(file.file_id, into=tmp_path)
+        assert again.name == "evil name.txt"
+        assert second.parent == tmp_path
+        assert second.read_bytes() == content
+        assert sorted(tmp_path.iterdir()) == sorted([again, second])  # noqa: ASYNC240
+        with pytest.raises(ValueError, match="no file"):
+            await telegram_bus.Update(id="1", kind="message", raw={}, bus=bus).download()
+        await update.done()
+
+    with_bus(demo, "reader", work)
+
+
+def test_nobody_fetches_another_s_files_and_a_new_leader_knows_whose_they_are(demo: DemoBus, person: Client) -> None:
+    ids: list[str] = []
+
+    async def give(bus: telegram_bus.Bus) -> None:
+        await trio.to_thread.run_sync(lambda: person.send_file(b"secret", "s.txt", thread_id=thread_of(bus)))
+        update = await anext(aiter(bus))
+        ids.append(update.files[0].file_id)
+        ids.append((await bus.send_file(b"mine")).raw["document"]["file_id"])
+        await update.done()
+
+    async def steal(bus: telegram_bus.Bus) -> None:
+        for file_id in ids:
+            with pytest.raises(telegram_bus.RequestRefused, match="not sent to this follower"):
+                await bus.download(file_id)
+        assert list(demo.profile.files(bus.key).iterdir()) == []
+
+    async def fetch_again(bus: telegram_bus.Bus) -> None:
+        assert [(await bus.download(file_id)).read_bytes() for file_id in ids] == [b"secret", b"mine"]
+
+    with_bus(demo, "giver", give)
+    with_bus(demo, "thief", steal)
+    with_bus(demo, "giver", fetch_again)
+    demo.processes["leader"].kill()
+    demo.processes.pop("leader").wait()
+    with_bus(demo, "giver", fetch_again)  # which starts a leader
+
+
+def test_what_cannot_be_sent_is_refused_with_a_reason(demo: DemoBus, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "empty").touch()
+    with (tmp_path / "huge").open("wb") as huge:
+        huge.truncate(2_000_000_001)
+
+    async def work(bus: telegram_bus.Bus) -> None:
+        with pytest.raises(FileNotFoundError):
+            await bus.send_file(tmp_path / "absent")
+        with pytest.raises(OSError, match="no regular file"):
+            await bus.send_file(tmp_path / "fifo")
+        with pytest.raises(TypeError, match="path, bytes"):
+            await bus.send_file(5)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="kind"):
+            await bus.send_file(b"x", kind="sticker")  # type: ignore[arg-type]
+        with pytest.raises(telegram_bus.RequestRefused, match="empty"):
+            await bus.send_file(tmp_path / "empty")
+        with pytest.raises(telegram_bus.RequestRefused, match="2000 MB at most"):
+            await bus.send_file(tmp_path / "huge")
+
+    with_bus(demo, "refused", work)
