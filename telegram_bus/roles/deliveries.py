@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -30,6 +30,11 @@ RECEIPT_LIMIT: Final = 30.0  # for a follower to store an update (protocol secti
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 10.0
 
+REFUSALS: Final = 20
+"""So often an owner that is here may refuse an update before it is set aside and the next one has its turn: 2.5 min."""
+
+BUSY: Final = "ledger-overloaded"  # the error of an owner that cannot take more just now; it is not counted
+
 T = TypeVar("T")
 
 
@@ -45,13 +50,17 @@ class _Box:
     """What waits for one owner: `unsettled` in all; `more` says that not all of it is in memory.
 
     `held` are the numbers of what is in memory: what waits, and what has ended but is not yet stored as such. `left`
-    counts what was put while it had to stay in the store.
+    counts what was put while it had to stay in the store. What has a number up to `tried` may be known to the owner;
+    what is above it may still be changed: `frozen` is not tried while it is, `amended` are the new bodies.
     """
 
     key: str
     unsettled: int = 0
     waiting: deque[StoredUpdate] = field(factory=deque)
     held: set[int] = field(factory=set)
+    tried: int = 0
+    amended: dict[int, bytes] = field(factory=dict)
+    frozen: dict[int, trio.Event] = field(factory=dict)
     more: bool = False
     left: int = 0
     busy: bool = False
@@ -67,6 +76,9 @@ class Deliveries:
     forward: Callable[[Member, Forward], Awaitable[Ack]] = field(repr=False)
     secret: str = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
+    aside: Callable[[StoredUpdate, str], None] = field(repr=False, default=lambda _update, _reason: None)
+    """Hears of each update that is set aside, and why."""
+    _floor: int = 0
     _boxes: dict[str, _Box] = field(factory=dict)
     _serial: int = 0
     _channel: tuple[trio.MemorySendChannel[_Box], trio.MemoryReceiveChannel[_Box]] = field(
@@ -78,6 +90,7 @@ class Deliveries:
         for key, unsettled in (await self._stubbornly(self.store.waiting)).items():
             if key is not None:
                 self._boxes[key] = _Box(key, unsettled, more=True)
+        self._floor = await self._stubbornly(self.store.newest_seq)  # an earlier leader may have tried all of these
         async with trio.open_nursery() as nursery:
             task_status.started()
             self.wake(self._boxes)
@@ -88,9 +101,7 @@ class Deliveries:
         """Take updates that are in the store and have an owner."""
         for update in updates:
             assert update.owner_key is not None
-            box = self._boxes.get(update.owner_key)
-            if box is None:
-                box = self._boxes[update.owner_key] = _Box(update.owner_key)
+            box = self._box(update.owner_key)
             box.unsettled += 1
             if box.more or len(box.waiting) >= IN_MEMORY:
                 box.more = True
@@ -112,6 +123,54 @@ class Deliveries:
                 box.knock = trio.Event()
                 self._start(box)
 
+    def freeze(self, update: StoredUpdate) -> bool:
+        """Do not try this update until `thaw`, so that it can be changed; False where its owner may know it already."""
+        box = self._box(update.owner_key or "")
+        if update.seq <= max(box.tried, self._floor) or update.seq in box.frozen:
+            return False
+        box.frozen[update.seq] = trio.Event()
+        return True
+
+    def thaw(self, update: StoredUpdate, body: bytes | None) -> None:
+        """Go on with an update that was frozen; `body` is its new one, None where it was not changed."""
+        box = self._box(update.owner_key or "")
+        if body is not None:
+            box.amended[update.seq] = body
+        box.frozen.pop(update.seq).set()
+
+    async def expire(self, key: str, before_ms: int, reason: str) -> int:
+        """Set aside what waits for an absent owner since before then; returns how many updates that were."""
+        box = self._box(key)
+        if box.busy or self.members.by_key(key) is not None:
+            return 0
+        box.busy = True  # an owner that comes now waits for the store's answer
+        try:
+            return self._forget(box, await self.store.expire(key, before_ms, self.now_ms(), reason))
+        finally:
+            box.busy = False
+            self._start(box)
+
+    async def drop(self, seq: int) -> bool:
+        """Let go of an update that waits or was set aside; False where it does neither. Raises StateError.
+
+        One that is on its way to its owner at this moment may still get there.
+        """
+        dropped = await self.store.drop(seq, self.now_ms())
+        if dropped is not None and dropped.outcome is None and dropped.update.owner_key is not None:
+            self._forget(self._box(dropped.update.owner_key), [seq])
+        return dropped is not None
+
+    async def retry(self, seq: int) -> bool:
+        """Deliver an update that was set aside; False where it was not set aside. Raises StateError."""
+        update = await self.store.retry(seq)
+        if update is not None:
+            self.put([update])
+        return update is not None
+
+    def owners(self) -> list[str]:
+        """Those for whom something waits."""
+        return [key for key, box in self._boxes.items() if box.unsettled > 0]
+
     def waiting(self, key: str) -> int:
         """How many updates wait for an owner."""
         box = self._boxes.get(key)
@@ -120,6 +179,21 @@ class Deliveries:
     def total_waiting(self) -> int:
         """How many updates wait for their owners."""
         return sum(box.unsettled for box in self._boxes.values())
+
+    def _box(self, key: str) -> _Box:
+        if key not in self._boxes:
+            self._boxes[key] = _Box(key)
+        return self._boxes[key]
+
+    def _forget(self, box: _Box, gone: Sequence[int]) -> int:
+        """These updates of a box wait no more; the store knows that already."""
+        numbers = frozenset(gone)
+        box.unsettled -= len(numbers)
+        box.waiting = deque(update for update in box.waiting if update.seq not in numbers)
+        box.held -= numbers
+        for number in numbers:
+            box.amended.pop(number, None)
+        return len(numbers)
 
     def _start(self, box: _Box) -> None:
         if not box.busy and (box.waiting or box.more) and self.members.by_key(box.key) is not None:
@@ -134,16 +208,26 @@ class Deliveries:
                 member = self.members.by_key(box.key)
                 if member is None:
                     return
+                update = box.waiting[0]
+                if gate := box.frozen.get(update.seq):
+                    await gate.wait()
+                    continue
+                box.tried = max(box.tried, update.seq)
+                if update.seq in box.amended:
+                    update = box.waiting[0] = evolve(update, body=box.amended.pop(update.seq))
                 crash.point("before-forward")
-                outcome = await self._attempt(member, box.waiting[0])
+                outcome, reason = await self._attempt(member, update)
                 crash.point("after-forward")
+                if update.seq not in box.held:
+                    continue  # it was dropped meanwhile
                 if outcome is None:
                     with trio.move_on_after(pause):
                         await box.knock.wait()
                     pause = min(pause * 2, LONGEST_PAUSE)
                     continue
                 pause = FIRST_PAUSE
-                nursery.start_soon(self._settle, box, box.waiting.popleft(), outcome)
+                box.waiting.popleft()
+                nursery.start_soon(self._settle, box, update, outcome, reason)
         finally:
             box.busy = False
 
@@ -159,12 +243,16 @@ class Deliveries:
             box.held.update(update.seq for update in box.waiting)
         return bool(box.waiting)
 
-    async def _settle(self, box: _Box, update: StoredUpdate, outcome: Outcome) -> None:
+    async def _settle(self, box: _Box, update: StoredUpdate, outcome: Outcome, reason: str | None) -> None:
         """Note the outcome; if we die before it is noted, the owner recognises the repetition by its id."""
-        await self._stubbornly(partial(self.store.settle, update.seq, outcome, self.now_ms()))
+        settle = partial(self.store.settle, update.seq, outcome, self.now_ms(), reason)
+        await self._stubbornly(settle)
         crash.point("after-settle")
-        box.unsettled -= 1
-        box.held.discard(update.seq)
+        if update.seq in box.held:  # else it was dropped meanwhile
+            box.unsettled -= 1
+            box.held.discard(update.seq)
+            if reason is not None:
+                self.aside(update, reason)
 
     async def _stubbornly(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do what the store has to do, again and again while its disk fails: a leader outlives a full disk."""
@@ -177,32 +265,40 @@ class Deliveries:
             await trio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _attempt(self, member: Member, update: StoredUpdate) -> Outcome | None:
-        """Try once; None means: again later (protocol section 6, how a forward is settled)."""
+    async def _attempt(self, member: Member, update: StoredUpdate) -> tuple[Outcome | None, str | None]:
+        """Try once; None means: again later (protocol section 6, how a forward is settled). With the reason if not."""
         try:
             envelope = self._envelope(member, update)
         except (InvalidEnvelope, KeyError, ValueError) as error:
-            log.error("update %d can be delivered to nobody: %r", update.update_id, error)  # noqa: TRY400
-            return "rejected"
+            return self._reject(update, f"it can be delivered to nobody: {error!r}")
         try:
             with trio.fail_after(RECEIPT_LIMIT):
                 ack = await self.forward(member, envelope)
         except (NotSent, AnswerLost, trio.TooSlowError) as error:
             log.info("update %d has not reached %s yet: %s", update.update_id, member.key, error)
-            return None
+            return None, None
         except InvalidEnvelope as error:
-            log.error("update %d cannot be written: %s", update.update_id, error)  # noqa: TRY400
-            return "rejected"
+            return self._reject(update, f"it cannot be written: {error}")
         if ack.request_id != envelope.request_id:
-            log.error("update %d: %s answered another request", update.update_id, member.key)
-            return "rejected"
+            return self._reject(update, f"{member.key} answered another request")
         if not ack.ok:
-            log.info("update %d: %s refused it: %s", update.update_id, member.key, ack.message)
-            return None
+            return await self._refused(update, member.key, ack)
         if ack.result != receipt(envelope.delivery):
-            log.error("update %d: %s gave no receipt for it", update.update_id, member.key)
-            return "rejected"
-        return "accepted"
+            return self._reject(update, f"{member.key} gave no receipt for it")
+        return "accepted", None
+
+    async def _refused(self, update: StoredUpdate, key: str, ack: Ack) -> tuple[Outcome | None, str | None]:
+        log.info("update %d: %s refused it: %s", update.update_id, key, ack.message)
+        if ack.error is not None and ack.error.code == BUSY:
+            return None, None
+        times = await self._stubbornly(partial(self.store.note_attempt, update.seq))
+        if times < REFUSALS:
+            return None, None
+        return self._reject(update, f"{key} refused it {times} times: {(ack.message or 'without a reason')[:200]}")
+
+    def _reject(self, update: StoredUpdate, reason: str) -> tuple[Outcome, str]:
+        log.error("update %d is set aside: %s", update.update_id, reason)
+        return "rejected", reason
 
     def _envelope(self, member: Member, update: StoredUpdate) -> Forward:
         """Raises KeyError for a kind that is not forwarded, ValueError where the update can have no delivery id."""

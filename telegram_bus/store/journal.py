@@ -65,8 +65,10 @@ __all__ = [
 
 _UPDATE: Final = "seq, update_id, kind, body, owner_key, chat_id, thread_id, admitted_ms, attempts"
 
+_LISTED: Final = f"{_UPDATE}, outcome, settled_ms, reason"
+
 _ADMIT: Final = (
-    "INSERT INTO updates "  # noqa: S608
+    "INSERT INTO updates "
     "(update_id, kind, body, owner_key, chat_id, thread_id, admitted_ms, message_id, outcome, settled_ms) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING " + _UPDATE
 )
@@ -226,11 +228,8 @@ def expire(db: Connection, owner_key: str, before_ms: int, now_ms: int, reason: 
 def listed(db: Connection, aside: bool, limit: int) -> list[Listed]:
     """What waits or (`aside`) was set aside, the oldest first."""
     which = _ASIDE if aside else "outcome IS NULL"
-    rows = db.execute(
-        f"SELECT {_UPDATE}, outcome, settled_ms, reason FROM updates WHERE {which} ORDER BY seq LIMIT ?",  # noqa: S608
-        (limit,),
-    )
-    return [Listed(update=_stored(row[:-3]), outcome=row[-3], settled_ms=row[-2], reason=row[-1]) for row in rows]
+    rows = db.execute(f"SELECT {_LISTED} FROM updates WHERE {which} ORDER BY seq LIMIT ?", (limit,))  # noqa: S608
+    return [_listed(row) for row in rows]
 
 
 def retry(db: Connection, seq: int) -> StoredUpdate | None:
@@ -243,14 +242,17 @@ def retry(db: Connection, seq: int) -> StoredUpdate | None:
     return _stored(row) if row else None
 
 
-def drop(db: Connection, seq: int, now_ms: int) -> StoredUpdate | None:
-    """Let go of an update that waits or was set aside; None where it does neither."""
+def drop(db: Connection, seq: int, now_ms: int) -> Listed | None:
+    """Let go of an update that waits or was set aside, and return it as it was; None where it does neither."""
     row = db.execute(
-        "UPDATE updates SET outcome = 'dropped', settled_ms = ?, reason = 'dropped by hand' "  # noqa: S608
-        f"WHERE seq = ? AND (outcome IS NULL OR {_ASIDE}) RETURNING {_UPDATE}",
-        (now_ms, seq),
+        f"SELECT {_LISTED} FROM updates WHERE seq = ? AND (outcome IS NULL OR {_ASIDE})",  # noqa: S608
+        (seq,),
     ).fetchone()
-    return _stored(row) if row else None
+    db.execute(
+        "UPDATE updates SET outcome = 'dropped', settled_ms = ?, reason = 'dropped by hand' WHERE seq = ?",
+        (now_ms, seq if row else None),
+    )
+    return _listed(row) if row else None
 
 
 def absences(db: Connection) -> list[Absence]:
@@ -366,6 +368,11 @@ def counts(db: Connection) -> Counts:
     ).fetchone()
     names = ("waiting", "unowned", "settled", "bindings", "messages", "calls", "unsettled_calls")
     return Counts(**dict(zip(names, row, strict=True)))
+
+
+def _listed(row: tuple[Any, ...]) -> Listed:
+    *update, outcome, settled_ms, reason = row
+    return Listed(update=_stored(tuple(update)), outcome=outcome, settled_ms=settled_ms, reason=reason)
 
 
 def _changed(db: Connection, statement: str, values: tuple[Any, ...]) -> bool:

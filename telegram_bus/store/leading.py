@@ -123,8 +123,8 @@ class Store:
         """An update that was set aside waits again; None where it was not set aside."""
         return await self._commits.run(lambda db: journal.retry(db, seq))
 
-    async def drop(self, seq: int, now_ms: int) -> StoredUpdate | None:
-        """Let go of an update that waits or was set aside; None where it does neither."""
+    async def drop(self, seq: int, now_ms: int) -> Listed | None:
+        """Let go of an update that waits or was set aside, and return it as it was; None where it does neither."""
         return await self._commits.run(lambda db: journal.drop(db, seq, now_ms))
 
     async def absences(self) -> list[Absence]:

@@ -25,9 +25,12 @@ def update(update_id: int, key: str | None = "builder", **fields: object) -> New
 
 
 def restore(name: str, path: Path) -> None:
-    path.touch(0o600)
     with closing(sqlite3.connect(path)) as old:
         old.executescript((FIXTURES / name).read_text())
+
+
+def beside(path: Path) -> list[Path]:
+    return list(path.parent.glob(f"{path.name}.version-1-*"))
 
 
 async def test_a_journal_of_version_1_keeps_all_it_had(tmp_path: Path) -> None:
@@ -43,7 +46,7 @@ async def test_a_journal_of_version_1_keeps_all_it_had(tmp_path: Path) -> None:
         assert [binding.thread_id for binding in await store.bindings()] == [11]
         assert await store.admit_batch([update(1233)], 1235, 2_000) == []
         assert await store.absences() == []
-    assert list(tmp_path.glob("bus.sqlite3.version-1-*"))
+    assert beside(path)
     with closing(sqlite3.connect(path)) as now:
         assert now.execute("PRAGMA user_version").fetchone() == (JOURNAL.version,)
 
