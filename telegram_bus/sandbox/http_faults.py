@@ -46,8 +46,9 @@ async def answer_faultily(engine: Engine, entry: Entry, order: Order, carry_out:
         if order.does == "hang":
             await gone.wait()
         if not gone.is_set():
-            await _answer(engine, order, answer, exchange)
+            # Before it is sent: who goes with the answer in hand has not hung up.
             engine.record.finished(entry, time.monotonic())
+            await _answer(engine, order, answer, exchange)
         nursery.cancel_scope.cancel()
     engine.settle()
 

@@ -242,6 +242,7 @@ def test_calls_are_shown_behind_the_scenes_and_can_be_searched(page: Page, sandb
 
 def test_threaded_mode_can_be_switched(page: Page, sandbox: Sandbox) -> None:
     page.get_by_label("Calls and settings").first.click()
+    page.get_by_role("tab", name="Settings").click()
     switch = page.get_by_role("switch", name="Threaded Mode")
     assert switch.is_checked()
     switch.click()

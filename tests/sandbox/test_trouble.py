@@ -104,6 +104,7 @@ def test_refusals_to_order_have_code_description_and_parameters(calm: Sandbox) -
     assert answers[2]["parameters"] == {"migrate_to_chat_id": -1009}
     assert [said(calm, f"refused {number}") for number in range(4)] == [False, False, False, True]
     assert [entry["code"] for entry in calm.record(fault="refuse", search="refused ")] == [403, 429, 400]
+    assert calm.record(fault="refuse", disconnected=True) == []
 
 
 def test_an_answer_may_be_dropped_after_the_effect_or_with_the_call(calm: Sandbox) -> None:

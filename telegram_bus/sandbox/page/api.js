@@ -21,10 +21,17 @@ export async function loadState() {
 }
 
 /** The calls that were made or changed after a version of the record, as soon as there is one. */
-export async function loadCalls(version) {
-  const response = await fetch(`/sandbox/record?changed_after=${version}&wait=25`);
+export async function loadCalls(version, newest) {
+  const response = await fetch(`/sandbox/record?changed_after=${version}&newest=${newest}&wait=25`);
   if (!response.ok) throw new Refused(`status ${response.status}`);
   return response.json();
+}
+
+/** The newest calls that fit, of all that the sandbox still has; `wanted` are filters of the record. */
+export async function findCalls(wanted) {
+  const response = await fetch(`/sandbox/record?${new URLSearchParams(wanted)}`);
+  if (!response.ok) throw new Refused(`status ${response.status}`);
+  return (await response.json()).entries;
 }
 
 /** Follow all changes after the loaded state; the browser reconnects and says where it was. */

@@ -6,6 +6,7 @@ import { Messages } from "/page/messages.js";
 import { Panel } from "/page/panel.js";
 import { paintIcon, showSidebar } from "/page/sidebar.js";
 import { keyOf, Store } from "/page/store.js";
+import { Trouble } from "/page/trouble.js";
 
 const NEAR_END = 80; // pixels: who is that near the end stays there
 const TYPING_CHECK = 500; // milliseconds between looks whether somebody stopped typing
@@ -23,6 +24,7 @@ const messages = new Messages(byId("messages"), {
 });
 
 const panel = new Panel(() => toast("The sandbox does not answer.", "bad"));
+const trouble = new Trouble({ say: toast, place: () => view.chat });
 
 // -- showing -----------------------------------------------------------------------------------------
 
@@ -69,6 +71,7 @@ function draw({ jump = false } = {}) {
   if (!document.hidden && (view.thread !== null || wide())) store.markSeen(view.chat, thread);
   showSidebar(store, { ...view, thread: view.thread ?? (wide() ? 0 : null) }, go);
   panel.settings(store.settings);
+  trouble.show(store.flood, store.faults);
   messages.show(store, view.chat, thread, view.me);
   drawHeader(thread);
   if (jump) byId("scroll").scrollTop = byId("scroll").scrollHeight;

@@ -8,6 +8,8 @@ export class Store {
     this.forum = state.forum_id;
     this.group = state.group_id;
     this.settings = state.settings;
+    this.flood = state.flood;
+    this.faults = state.faults;
     this.users = new Map(state.users.map((user) => [user.id, user]));
     this.chats = new Map(state.chats.map((chat) => [chat.id, inMaps(chat)]));
     this.actions = new Map(); // thread key → {action, until}
@@ -56,6 +58,12 @@ export class Store {
       case "settings":
         Object.assign(this.settings, change);
         this.chats.forEach((item) => { if (item.type === "private") item.has_topics = this.settings.threaded_mode; });
+        return undefined;
+      case "flood":
+        this.flood = change.flood;
+        return undefined;
+      case "faults":
+        this.faults = change.faults;
         return undefined;
       default:
         return undefined;
