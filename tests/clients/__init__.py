@@ -1,0 +1,1 @@
+"""Suites and clients that others wrote judge the sandbox."""

@@ -1,0 +1,36 @@
+"""What went over the wire between a bot and the sandbox, for the oracle that knows the documentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from telegram_bus.testing import Sandbox
+
+__all__ = ["Call", "Traffic", "read_traffic"]
+
+
+@attrs.frozen
+class Call:
+    """One call as the record keeps it; `result` only where it was carried out."""
+
+    method: str
+    params: dict[str, Any]
+    ok: bool
+    result: Any
+
+
+@attrs.frozen
+class Traffic:
+    """All calls of a run, and all updates that the bot was given."""
+
+    calls: tuple[Call, ...]
+    updates: tuple[dict[str, Any], ...]
+
+
+def read_traffic(sandbox: Sandbox) -> Traffic:
+    """Everything that the sandbox's record holds now."""
+    answered = [entry for entry in sandbox.record() if entry["ok"] is not None]
+    calls = [Call(entry["method"], entry["params"], entry["ok"], entry["result"]) for entry in answered]
+    return Traffic(tuple(calls), tuple(sandbox.updates()))
