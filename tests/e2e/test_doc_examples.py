@@ -27,6 +27,7 @@ async def tour():
         await careful(bus)
         await announce(bus)
         assert (await rename(bus)).endswith("bot")
+        await reports(bus, Path(sys.argv[0]))
         await consult(bus, "what is the answer")
         await order(bus)
         heavy = {"telegram", "httpx", "asyncio", "rich", "starlette", "hypercorn"}
