@@ -10,7 +10,7 @@ import os
 import urllib.request
 from typing import Any
 
-ROOT = f"{os.environ.get('TELEGRAM_API_ROOT', 'https://api.telegram.org')}/bot{os.environ['TELEGRAM_BOT_TOKEN']}"
+ROOT = f"{os.environ.get('TELEGRAM_BUS_API_ROOT', 'https://api.telegram.org')}/bot{os.environ['TELEGRAM_BOT_TOKEN']}"
 KINDS = {"inline_keyboard": [[{"text": kind, "callback_data": kind} for kind in ("Green", "Black")]]}
 
 

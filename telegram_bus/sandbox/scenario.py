@@ -75,7 +75,7 @@ async def _running(command: list[str], address: Json) -> AsyncIterator[trio.Proc
         yield None
         return
     words = [_filled(word, address) for word in command]
-    environment = {**os.environ, "TELEGRAM_BOT_TOKEN": address["token"], "TELEGRAM_API_ROOT": address["api_root"]}
+    environment = {**os.environ, "TELEGRAM_BOT_TOKEN": address["token"], "TELEGRAM_BUS_API_ROOT": address["api_root"]}
     try:
         # Our standard output is for the answers alone; a group of its own, so that its children end with it.
         process = await trio.lowlevel.open_process(
