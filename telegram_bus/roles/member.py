@@ -264,8 +264,9 @@ class Member:
                 continue
             except (BusError, trio.TooSlowError) as error:
                 self.state.set(MemberState(phase="no leader", reason=str(error) or "it does not answer"))
-            if trio.current_time() - began > LONGEST_PAUSE:
+            if trio.current_time() - began > LONGEST_PAUSE:  # it was well: every moment counts to have it so again
                 pause = FIRST_PAUSE
+                continue
             await trio.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, LONGEST_PAUSE)
 

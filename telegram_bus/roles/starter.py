@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 PARENT_VARIABLE: Final = "TELEGRAM_BUS_PARENT"
 """Set for the programs that a follower wraps; under it nothing starts a leader unasked."""
 
-LOCK_EVERY: Final = 1.0
+LOCK_EVERY: Final = 0.25
 """Seconds between two tries for the start lock: a starter that died is replaced so fast."""
 STUCK: Final = 60.0
 """Seconds after which whoever holds the start lock must be suspended itself (Ctrl-Z): a start takes a third of that.
@@ -143,6 +143,7 @@ class _Search:
     _lock_tried: float = -LOCK_EVERY
     _doubt: str | None = None
     _found: LeaderRecord | None = None
+    _record: tuple[int, int] | None = None
     _bypass_after: float = field(factory=lambda: STUCK + random.uniform(0, STUCK_SPREAD))
     _last_reason: str = field(default="no leader answers")
 
@@ -182,8 +183,16 @@ class _Search:
             if trio.current_time() - began > patience:
                 raise NoLeader(self._last_reason)
             delay = next_delay(delay, random.random())
-            await trio.sleep(delay)
+            with trio.move_on_after(delay):
+                await self._new_record()
+                delay = None  # it is there, or about to be
+            self._record = _identity(self.profile.leader_json)
             self._found = await answering_leader(self.profile, self.times.probe)
+
+    async def _new_record(self) -> None:
+        """Wait until leader.json is another file: who becomes the leader writes it, and a look costs microseconds."""
+        while _identity(self.profile.leader_json) == self._record:  # noqa: ASYNC110 - another process writes it
+            await trio.sleep(POLL)
 
     def _next_step(self) -> StartStep:
         """Look at the files, take the start lock where that is our turn, and decide."""
@@ -286,6 +295,14 @@ class _Search:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def _interpreter(profile: Profile) -> str | None:
