@@ -27,6 +27,8 @@ __all__ = [
     "say",
 ]
 
+# Bounds the memory of a long run: nobody answers a query when thousands came after it.
+KEPT_CALLBACKS = 10_000
 MAX_TEXT = 4096  # UTF-16 code units, as the apps count
 IMPLICIT_NAME = "New Thread"
 
@@ -252,6 +254,5 @@ def _reaction(emoji: str) -> list[Json]:
 
 
 def _forget_old(world: World) -> None:
-    # A bounded memory: nobody answers a query when thousands came after it.
-    while len(world.callbacks) > 10_000:
+    while len(world.callbacks) > KEPT_CALLBACKS:
         world.callbacks.pop(next(iter(world.callbacks)))

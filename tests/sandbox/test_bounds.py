@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from telegram_bus.sandbox import model, model_changes, record
+import gc
+import tracemalloc
+
+import pytest
+
+from telegram_bus.sandbox import model, model_changes, model_doings, record
 from telegram_bus.sandbox.mirror import Mirror
 from telegram_bus.sandbox.model_changes import Changes
 from telegram_bus.sandbox.model_views import world_state
@@ -72,3 +77,35 @@ def test_a_mirror_that_follows_changes_equals_one_that_reads_the_state() -> None
     assert mirror.topics(chat) == other.topics(chat)
     assert mirror.seq == other.seq
     assert [item["text"] for item in mirror.messages(chat, thread, by_bot=True) if "text" in item] == ["d"]
+
+
+def test_the_memory_of_a_long_conversation_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((model, "KEPT_MESSAGES"), (model_changes, "KEPT"), (record, "KEPT")):
+        monkeypatch.setattr(module, name, 200)
+    monkeypatch.setattr(model_doings, "KEPT_CALLBACKS", 50)
+    talk, calls = Talk(), Record()
+    thread = talk.topic()
+    keyboard = {"inline_keyboard": [[{"text": "A", "callback_data": "a"}]]}
+    offset = 0
+
+    def converse(times: int) -> int:
+        nonlocal offset
+        for _ in range(times):
+            talk.now += 1
+            entry = calls.begin("sendMessage", {"text": "x" * 50}, talk.now, talk.now)
+            sent = talk.send("x" * 50, message_thread_id=thread, reply_markup=keyboard)
+            calls.end(entry, talk.now, {"ok": True, "result": sent})
+            talk.say("y" * 50, thread_id=thread)
+            model_doings.press(talk.world, talk.private, talk.owner, sent["message_id"], "a", talk.now)
+            talk.call("editMessageText", chat_id=talk.private.id, message_id=sent["message_id"], text="z" * 50)
+            offset = talk.ids(offset)[-1] + 1
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        filled = converse(300)
+        later = converse(300)
+    finally:
+        tracemalloc.stop()
+    assert later < filled * 1.02
