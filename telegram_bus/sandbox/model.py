@@ -193,3 +193,5 @@ def _forget_oldest(chat: Chat) -> None:
     # What created a topic stays as long as the topic.
     oldest = next(item for item in chat.messages.values() if item.message_id not in chat.topics)
     del chat.messages[oldest.message_id]
+    if oldest.message_id in chat.pinned:
+        chat.pinned.remove(oldest.message_id)

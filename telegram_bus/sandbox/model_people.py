@@ -25,6 +25,7 @@ __all__ = [
 
 MAX_CAPTION = 1024  # UTF-16 code units, as the apps count
 MAX_ALBUM = 10
+KEPT_POLLS = 1_000  # whose votes are known; bounds the memory of a long run
 _ALBUM = frozenset({"photo", "video", "document", "audio"})
 _ALONE = frozenset({"document", "audio"})
 
@@ -86,6 +87,8 @@ def vote(world: World, chat: Chat, user: User, message_id: int, options: list[in
     if len(chosen) > 1 and not poll["allows_multiple_answers"]:
         raise UnknownError("only one option can be chosen")
     votes = world.votes.setdefault(poll["id"], {})
+    while len(world.votes) > KEPT_POLLS:
+        del world.votes[next(iter(world.votes))]
     if chosen:
         votes[user.id] = chosen
     else:
