@@ -25,6 +25,11 @@ __all__ = ["aiogram_schema", "node", "node_folder", "ptb_source", "python", "tel
 HERE = Path(__file__).parent
 CACHE = platformdirs.user_cache_path("telegram-bus-tests")
 LIMIT = 300.0  # seconds for one installation, over a slow line
+# Without a network they shall say so soon.
+PIP = ("-q", "--disable-pip-version-check", "--retries", "1")
+NPM = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--fetch-retries=1")
+
+_failed: dict[str, str] = {}  # what could not be made, so that it is tried once only
 
 
 def python() -> Path:
@@ -66,8 +71,21 @@ def _source(name: str) -> Path:
     return next(item for item in folder.iterdir() if item.is_dir() and item.name.startswith(f"{name}-"))
 
 
-@functools.cache
+class UnmadeError(Exception):
+    """A part could not be made; the message says what to do."""
+
+
 def _part(name: str, pins: Path, make: Callable[[Path], None]) -> Path:
+    if name not in _failed:
+        try:
+            return _kept(name, pins, make)
+        except UnmadeError as error:
+            _failed[name] = str(error)
+    missing("what these tests are run against", _failed[name])  # noqa: RET503 - it does not return
+
+
+@functools.cache
+def _kept(name: str, pins: Path, make: Callable[[Path], None]) -> Path:
     # An environment belongs to one version of Python; what is made decides, and so does how.
     key = hashlib.sha256(pins.read_bytes() + sys.version.encode() + Path(__file__).read_bytes()).hexdigest()[:12]
     folder = CACHE / f"{name}-{key}"
@@ -85,12 +103,12 @@ def _part(name: str, pins: Path, make: Callable[[Path], None]) -> Path:
 
 def _make_environment(folder: Path) -> None:
     venv.create(folder, with_pip=True)
-    _run([str(folder / "bin" / "python"), "-m", "pip", "install", "-q", "-r", str(HERE / "requirements.txt")])
+    _run([str(folder / "bin" / "python"), "-m", "pip", "install", *PIP, "-r", str(HERE / "requirements.txt")])
 
 
 def _make_sources(folder: Path) -> None:
     _run([
-        *(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"),
+        *(sys.executable, "-m", "pip", "download", *PIP, "--no-deps", "--no-binary", ":all:"),
         *("-r", str(HERE / "sources.txt"), "-d", str(folder)),
     ])  # fmt: skip
     for archive in folder.glob("*.tar.gz"):
@@ -106,14 +124,14 @@ def _make_sources(folder: Path) -> None:
 def _make_modules(folder: Path) -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name, folder)
-    _run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix", str(folder)])
+    _run(["npm", "ci", *NPM, "--prefix", str(folder)])
 
 
 def _run(command: Sequence[str]) -> None:
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        missing("what these tests are run against", f"`{' '.join(command)}` did not end in {LIMIT} s; run it by hand")
+    except subprocess.TimeoutExpired as error:
+        raise UnmadeError(f"`{' '.join(command)}` did not end in {LIMIT} s; try it by hand") from error
     except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip().splitlines() or ["no message"])[-1]
-        missing("what these tests are run against", f"`{' '.join(command)}` has to work; it says: {last}")
+        said = " / ".join(error.stderr.strip().splitlines()[:3])
+        raise UnmadeError(f"`{' '.join(command)}` has to work; it says: {said[:300]}") from error
