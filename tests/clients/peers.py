@@ -76,12 +76,13 @@ class UnmadeError(Exception):
 
 
 def _part(name: str, pins: Path, make: Callable[[Path], None]) -> Path:
-    if name not in _failed:
-        try:
-            return _kept(name, pins, make)
-        except UnmadeError as error:
-            _failed[name] = str(error)
-    missing("what these tests are run against", _failed[name])  # noqa: RET503 - it does not return
+    try:
+        if name in _failed:
+            raise UnmadeError(_failed[name])
+        return _kept(name, pins, make)
+    except UnmadeError as error:
+        _failed[name] = str(error)
+        missing("what these tests are run against", str(error))
 
 
 @functools.cache
