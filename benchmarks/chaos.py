@@ -46,6 +46,7 @@ EXTRA = 15.0  # seconds beyond those asked for in which everything ends; of them
 STARTING = 5.0  # … before the traffic
 DRAIN = 5.0  # … after it, at least
 CLOSING = 2.0  # … for the last judgement
+LANES = 4  # connections that things are said on
 PATIENCE = 60.0
 LONG_FREEZE = 20.0  # a leader that is frozen for so long is ended by its followers, within 14 s
 QUIET = 1.5  # seconds after which what was handed to a dead process will not be handed over again
@@ -93,7 +94,8 @@ class Run:
                 self.started = time.monotonic() - self.began
                 self.rig.calm = False
                 async with trio.open_nursery() as busy:
-                    busy.start_soon(self._talk, until)
+                    for lane in range(LANES):
+                        busy.start_soon(self._talk, lane, until)
                     busy.start_soon(self._trouble, until)
                 self.rig.calm = True
                 await self._drain()
@@ -142,20 +144,21 @@ class Run:
 
     # -- what happens
 
-    async def _talk(self, until: float) -> None:
-        """Say things at a steady pace; what could not be said in time is made up for."""
-        begin, wanted = time.monotonic(), round(self.options.rate * self.options.seconds)
+    async def _talk(self, lane: int, until: float) -> None:
+        """Say things in some threads, at a steady pace; what could not be said in time is made up for."""
+        keys = list(self.threads)[lane::LANES]
+        begin, wanted = time.monotonic(), -(-round(self.options.rate * self.options.seconds) // LANES)
         pace, count = wanted / max(0.1, until - begin), 0
         with closing(http.client.HTTPConnection(self.sandbox.api_root.removeprefix("http://"))) as connection:
             while count < wanted and time.monotonic() < until + 1:
                 due = min(wanted, int((time.monotonic() - begin) * pace) + 1)
-                texts = [self._next_text() for _ in range(min(20, due - count))]
+                texts = [self._next_text(keys) for _ in range(min(10, due - count))]
                 await trio.to_thread.run_sync(self._say, connection, texts)
                 count += len(texts)
                 await trio.sleep(max(0.0, begin + count / pace - time.monotonic()))
 
-    def _next_text(self) -> tuple[str, str]:
-        key = self.chance.choice(list(self.threads))
+    def _next_text(self, keys: list[str]) -> tuple[str, str]:
+        key = self.chance.choice(keys)
         ask = ASKS if self.chance.random() < ASKING[self.options.mode] else ""
         text = f"{key}:{len(self.said[key])}{ask}"
         self.said[key].append(text)
