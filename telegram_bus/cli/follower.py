@@ -34,6 +34,9 @@ program prints becomes messages: after 0.3 s of silence, or 3,500 characters. Co
 The program's end is told in the thread, with its exit status. A message that comes while the program is
 down waits for its next start under the same name.
 
+With --jsonl both ways are JSON lines instead, with every feature of the Python API: updates and answers on
+stdin, requests on stdout; docs/jsonl.md describes them. The program then says itself what it has to say.
+
 stderr goes to program.log in the follower's directory, or to the terminal when there is one. Ctrl-C and
 SIGTERM end the program and all of its process group; asked a second time, at once. The program gets this
 environment without the bot's token and the secrets of the bus, and with TELEGRAM_BUS_PARENT=KEY.
@@ -43,6 +46,7 @@ exit codes: 0 the program succeeded or was stopped by you, 1 it failed, 2 it can
 examples:
   telegram-bus follower --name shell -- sh -c 'while read -r line; do echo "you said: $line"; done'
   telegram-bus follower --name calculator --pty -- bc -q
+  telegram-bus follower --name poll --jsonl -- python examples/jsonl_agent.py
 """
 
 _LOG_LIMIT: Final = 4 << 20
@@ -56,12 +60,13 @@ def add_parser(subparsers: Any) -> None:
     """Adds the command and its options."""
     parser = subparsers.add_parser(
         "follower",
-        usage="telegram-bus follower --name NAME [--pty] -- COMMAND …",
+        usage="telegram-bus follower --name NAME [--pty | --jsonl] -- COMMAND …",
         description=__doc__,
         epilog=_EPILOG,
     )
     parser.add_argument("--name", required=True, help="the thread's name; also the key under which it is found again")
     parser.add_argument("--pty", action="store_true", help="a pseudo-terminal, for programs that hold back output else")
+    parser.add_argument("--jsonl", action="store_true", help="speak JSON lines with the program, for all there is")
     parser.add_argument("--no-start", action="store_true", help="wait for a leader, but start none")
     parser.add_argument("command", nargs="...", metavar="COMMAND", help="the program and its arguments, after --")
     parser.set_defaults(run=run)
@@ -74,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError("no program to run: telegram-bus follower --name NAME -- COMMAND …")
     if not arguments.name.strip():
         raise SettingsError("--name is empty: give the thread a name")
+    if arguments.jsonl and arguments.pty:
+        raise SettingsError("--jsonl and --pty do not go together: JSON lines travel through pipes")
     parent = os.environ.get(PARENT_VARIABLE)
     if parent:
         raise SettingsError(
@@ -121,7 +128,12 @@ async def _follow(profile: Profile, arguments: argparse.Namespace, command: list
                 stopping = _Stopping(program, everything)
                 nursery.start_soon(stopping.watch, signals)
                 nursery.start_soon(_tell_states, bus)
-                status = await serve_program(bus, program, title)
+                if arguments.jsonl:
+                    from telegram_bus.cli.jsonl import serve_jsonl  # noqa: PLC0415
+
+                    status = await serve_jsonl(bus, program)
+                else:
+                    status = await serve_program(bus, program, title)
                 say(f"{title} {ending(status)}")
                 code = faults.DONE if status == 0 or stopping.asked else faults.FAILED
                 nursery.cancel_scope.cancel("the program ended")
