@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -129,7 +130,7 @@ def message(
     """A raw update: the owner writes into a thread of the forum."""
     body: dict[str, Any] = {
         "message_id": 1000 + update_id,
-        "date": 1,
+        "date": int(time.time()),
         "chat": {"id": CHAT, "type": "supergroup", "is_forum": True},
         "from": sender or {"id": OWNER, "is_bot": False, "first_name": "O"},
         "text": text,

@@ -17,7 +17,17 @@ from telegram_bus.core.envelopes import (
 from telegram_bus.core.files import file_ids
 from telegram_bus.core.identity import MAX_SAFE_INTEGER, delivery_id
 
-__all__ = ["ALLOWED_UPDATES", "SOURCE_MARKER", "UpdateInfo", "UpdateKind", "carried", "describe", "forward"]
+__all__ = [
+    "ALLOWED_UPDATES",
+    "SOURCE_MARKER",
+    "UpdateInfo",
+    "UpdateKind",
+    "amended",
+    "carried",
+    "date_of",
+    "describe",
+    "forward",
+]
 
 UpdateKind = Literal["message", "edited_message", "callback_query", "message_reaction", "my_chat_member", "other"]
 
@@ -131,6 +141,13 @@ def _from_sender(update_id: int, kind: UpdateKind, body: dict[str, Any], sender:
     )
 
 
+def _from_unknown(update_id: int, update: dict[str, Any]) -> UpdateInfo:
+    """A kind that came after us: its one object tells who and where as the others do."""
+    body: dict[str, Any] = next((value for name, value in update.items() if isinstance(value, dict)), {})
+    sender = "from" if "from" in body else "user"
+    return _from_sender(update_id, "other", body, sender)
+
+
 def describe(update: dict[str, Any]) -> UpdateInfo:
     """Read what routing needs from a raw update; anything odd in it reads as absent.
 
@@ -148,7 +165,20 @@ def describe(update: dict[str, Any]) -> UpdateInfo:
         return _from_sender(update_id, "message_reaction", body, "user")
     if isinstance(body := update.get("my_chat_member"), dict):
         return _from_sender(update_id, "my_chat_member", body, "from")
-    return UpdateInfo(update_id=update_id, kind="other")
+    return _from_unknown(update_id, update)
+
+
+def date_of(update: dict[str, Any]) -> int | None:
+    """When a person did it (seconds since 1970), None where Telegram does not say: a pressed button has no date."""
+    for kind, name in (("message", "date"), ("edited_message", "edit_date"), ("message_reaction", "date")):
+        if isinstance(body := update.get(kind), dict):
+            return _integer(body.get(name))
+    return None
+
+
+def amended(update: dict[str, Any], edit: dict[str, Any]) -> dict[str, Any]:
+    """A message that nobody has got yet, as an edit left it."""
+    return {"update_id": update["update_id"], "message": edit["edited_message"]}
 
 
 def carried(update: dict[str, Any], kind: UpdateKind) -> dict[str, Any]:

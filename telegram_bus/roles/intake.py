@@ -8,24 +8,39 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from telegram_bus import crash
 from telegram_bus.core import lobby
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.errors import BusError, InvalidEnvelope, StateError
+from telegram_bus.core.notices import Backlog
 from telegram_bus.core.routing import Deliver, Drop, Lobby, LobbyTopic, Rules, route
-from telegram_bus.core.updates import UpdateInfo, describe
+from telegram_bus.core.updates import UpdateInfo, amended, date_of, describe
+from telegram_bus.roles.absences import Absences
+from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.term import Term
 from telegram_bus.roles.threads import Call
-from telegram_bus.store import NewUpdate, StoredUpdate
+from telegram_bus.store import Amendment, NewUpdate, Outcome, StoredUpdate
 
 __all__ = ["Intake"]
 
 log = logging.getLogger(__name__)
 
 PROMOTION_GRACE: Final = 2.5  # seconds in which the followers of a leader that died find the next one (section 10)
+FULL_BATCH: Final = 100  # updates in one answer of Telegram; it may have more then
 LOBBY_BATCH: Final = 256  # of what an earlier leader left unanswered; older people have long asked again
+
+
+@define(eq=False)
+class _News:
+    """What a batch comes to: updates to store with their ages (s), and edits with the waiting updates they change."""
+
+    rows: list[NewUpdate] = field(factory=list)
+    ages: list[float] = field(factory=list)
+    edits: list[tuple[Amendment, StoredUpdate | None]] = field(factory=list)
+    frozen: dict[int, StoredUpdate] = field(factory=dict)
+    bodies: dict[int, bytes] = field(factory=dict)
 
 
 @define(kw_only=True, eq=False)
@@ -35,6 +50,9 @@ class Intake:
     term: Term
     rules: Callable[[], Rules]
     call: Call = field(repr=False)
+    absences: Absences = field(repr=False)
+    notices: Notices = field(repr=False)
+    _backlog: Backlog = field(factory=Backlog)
     _channel: tuple[trio.MemorySendChannel[StoredUpdate], trio.MemoryReceiveChannel[StoredUpdate]] = field(
         factory=lambda: trio.open_memory_channel[StoredUpdate](math.inf)  # what is in it is in the store too
     )
@@ -44,23 +62,29 @@ class Intake:
 
         An update that cannot be read is logged and passed over. Raises what the store raises.
         """
-        rows, rules = [], self.rules()
-        for raw in batch:
-            try:
-                info, body = describe(raw), dumps(raw)
-            except (ValueError, InvalidEnvelope) as error:
-                log.warning("passed over: %s", error)
-                continue
-            await self._look_up_owner(info)
-            if (row := self._row(body, info, rules)) is not None:
-                rows.append(row)
-        crash.point("after-poll")
-        stored = await self.term.store.admit_batch(rows, next_offset, self.term.now_ms())
-        crash.point("after-admit")
+        news = _News()
+        try:
+            await self._sort(batch, news)
+            crash.point("after-poll")
+            stored = await self.term.store.admit_batch(
+                news.rows, next_offset, self.term.now_ms(), [edit for edit, _ in news.edits]
+            )
+            crash.point("after-admit")
+        except Exception:  # where we were cancelled it is stored all the same, and what was frozen must stay so
+            for frozen in news.frozen.values():
+                self.term.deliveries.thaw(frozen, None)
+            raise
+        for edit, update in news.edits:
+            if update is not None and update.seq in news.frozen:
+                self.term.deliveries.thaw(news.frozen.pop(update.seq), news.bodies[update.seq])
+            log.info("update %d changed one that waits", edit.update_id)
         self.term.deliveries.put(update for update in stored if update.owner_key is not None)
+        self.absences.note_kept({update.owner_key for update in stored if update.owner_key is not None})
         for update in stored:
             if update.owner_key is None:
                 self._channel[0].send_nowait(update)
+        if text := self._backlog.add(news.ages, more=len(batch) >= FULL_BATCH):
+            self.notices.say(text)
 
     async def serve_lobby(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Answer what belongs to nobody, one after another, until cancelled."""
@@ -81,6 +105,47 @@ class Intake:
         age = (self.term.now_ms() - self.term.since_ms) / 1000
         await trio.sleep(min(PROMOTION_GRACE, max(0.0, PROMOTION_GRACE - age)))
 
+    async def _sort(self, batch: Sequence[dict[str, Any]], news: _News) -> None:
+        """Decide what becomes of each update of a batch."""
+        rules, now = self.rules(), self.term.now_ms() / 1000
+        for raw in batch:
+            try:
+                info, body = describe(raw), dumps(raw)
+            except (ValueError, InvalidEnvelope) as error:
+                log.warning("passed over: %s", error)
+                continue
+            await self._look_up_owner(info)
+            row = self._row(body, info, rules)
+            if row is None:
+                continue
+            date = date_of(raw)
+            news.ages.append(0.0 if date is None else now - date)
+            if row.kind != "edited_message" or not await self._amend(raw, row, news):
+                news.rows.append(row)
+
+    async def _amend(self, raw: dict[str, Any], edit: NewUpdate, news: _News) -> bool:
+        """Let an edit change the message itself where that still waits and nobody can have it yet."""
+        key, chat_id, message_id = edit.owner_key, edit.chat_id, edit.message_id
+        if key is None or chat_id is None or message_id is None:
+            return False
+        for place, row in enumerate(news.rows):  # both in one batch, which is usual after an absence
+            if (row.kind, row.owner_key, row.chat_id, row.message_id) == ("message", key, chat_id, message_id):
+                news.rows[place] = evolve(row, body=dumps(amended(loads(row.body), raw)))
+                news.edits.append((Amendment(update_id=edit.update_id, seq=None, body=b""), None))
+                return True
+        if not self.term.deliveries.waiting(key):
+            return False
+        waiting = await self.term.store.waiting_message(key, chat_id, message_id)
+        if waiting is None:
+            return False
+        if waiting.seq not in news.frozen:
+            if not self.term.deliveries.freeze(waiting):
+                return False
+            news.frozen[waiting.seq] = waiting
+        body = news.bodies[waiting.seq] = dumps(amended(loads(waiting.body), raw))
+        news.edits.append((Amendment(update_id=edit.update_id, seq=waiting.seq, body=body), waiting))
+        return True
+
     async def _look_up_owner(self, info: UpdateInfo) -> None:
         """Bring the owner of the message that the update is about into memory, where `route` looks."""
         message = info.reply_to if info.kind in ("message", "edited_message") else info.message_id
@@ -88,15 +153,22 @@ class Intake:
             await self.term.store.owner_of(info.chat_id, message)
 
     def _row(self, body: bytes, info: UpdateInfo, rules: Rules) -> NewUpdate | None:
+        owner: str | None = None
+        outcome: Outcome | None = None
         match route(info, rules, _Known(self.term)):
+            case Drop(reason="unknown kind") if info.sender_id in rules.allowed and info.chat_id == rules.chat_id:
+                log.info(
+                    "update %d is of a kind that no follower takes (%s); kept for a while", info.update_id, info.kind
+                )
+                owner, outcome = None, "dropped"
             case Drop(reason=reason):
                 log.debug("update %d dropped: %s", info.update_id, reason)
                 return None
             case Deliver(key=key):
-                owner: str | None = key
+                owner = key
                 self.term.note_given(info, key)
             case Lobby():
-                owner = None
+                pass
         return NewUpdate(
             update_id=info.update_id,
             kind=info.kind,
@@ -104,6 +176,8 @@ class Intake:
             owner_key=owner,
             chat_id=info.chat_id,
             thread_id=info.thread_id,
+            message_id=info.message_id,
+            outcome=outcome,
         )
 
     async def _see_to(self, update: StoredUpdate) -> None:

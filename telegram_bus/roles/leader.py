@@ -24,12 +24,14 @@ from telegram_bus.core.permissions import repeatable
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.core.routing import Rules
 from telegram_bus.roles import leadership
+from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.bot import BotFacts, hindrances, learn_bot
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.files import FileLimits, Files
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
+from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.requests import Requests
 from telegram_bus.roles.settings import Settings, store_settings
 from telegram_bus.roles.term import Term, now_ms
@@ -145,7 +147,24 @@ class _Leader:
             lost=lambda: lease.lost is not None,
             pid=os.getpid(),
         )
-        self.intake = Intake(term=self.term, rules=self._rules, call=self.sender.call)
+        self.notices = Notices(chat_id=settings.chat, call=self.sender.call)
+        self.absences = Absences(
+            store=store,
+            threads=self.term.threads,
+            members=self.registry,
+            deliveries=self.term.deliveries,
+            notices=self.notices,
+            now_ms=now_ms,
+            expire=settings.expire,
+        )
+        self.term.deliveries.aside = self.absences.set_aside
+        self.intake = Intake(
+            term=self.term,
+            rules=self._rules,
+            call=self.sender.call,
+            absences=self.absences,
+            notices=self.notices,
+        )
         self.requests = Requests(
             self.term,
             admission.Rules(identity=self.identity, secret=secrets[0], operator_secret=secrets[1]),
@@ -161,6 +180,8 @@ class _Leader:
             await nursery.start(self.links.run)
             await nursery.start(term.deliveries.run)
             await nursery.start(self.intake.serve_lobby)
+            await nursery.start(self.notices.run)
+            await nursery.start(self.absences.run)
             await nursery.start(
                 partial(serve_bus, self.endpoint.listener, self.requests.respond, is_known=self.requests.knows)
             )
@@ -261,13 +282,14 @@ class _Leader:
         while True:
             revision = await self.requests.wait_changed(revision)
             members = list(self.registry)
+            self.absences.note_members(member.key for member in members)
             self.links.keep_only(m.registration.bus_socket_path for m in members if m.registration.bus_socket_path)
             self.term.deliveries.wake(member.key for member in members)
 
     async def _purge(self) -> None:
         while True:
             try:
-                await self.store.purge(now_ms())
+                await self.store.purge(now_ms(), self.settings.keep)
             except StateError as error:  # a full disk, say: the next time does
                 log.warning("what is out of date was not deleted: %s", error)
             await trio.sleep(PURGE_EVERY)

@@ -15,11 +15,14 @@ from attrs import frozen
 from telegram_bus.core.errors import SettingsError
 from telegram_bus.home import DEFAULT_PROFILE, HOME_VARIABLE, PROFILE_VARIABLE
 
-__all__ = ["DEFAULT_LINGER", "OPTIONS", "Option", "Token", "option"]
+__all__ = ["DEFAULT_EXPIRE", "DEFAULT_LINGER", "OPTIONS", "Option", "Token", "option"]
 
 DEFAULT_API_ROOT: Final = "https://api.telegram.org"
 DEFAULT_LINGER: Final = 900.0
 """Seconds that a detached leader waits for followers to come back, once nothing is left to do."""
+
+DEFAULT_EXPIRE: Final = 604_800.0
+"""Seconds that what people write waits for an agent that is away: over a week-end and a holiday, not for ever."""
 
 PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")  # what httpx takes
 
@@ -166,6 +169,24 @@ def _linger(value: object) -> float | None:
     return seconds
 
 
+_UNITS: Final = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
+
+
+def _duration(shortest: float) -> Callable[[object], float | None]:
+    def parse(value: object) -> float | None:
+        """Seconds; None for "never"."""
+        text = str(value).strip().lower() if not isinstance(value, bool) else ""
+        if text == "never":
+            return None
+        found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*(s|min|h|d)?", text)
+        seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else -1.0
+        if not shortest <= seconds <= 10**9:
+            raise ValueError(f'must be a time of {shortest:g} s or more, such as 90 s, 12 h or 7 d, or "never"')
+        return seconds
+
+    return parse
+
+
 def _switch(value: object) -> bool:
     word = str(value).strip().lower()
     if word in {"1", "true", "yes", "on"}:
@@ -306,6 +327,44 @@ OPTIONS: Final[tuple[Option, ...]] = (
         metavar="SECONDS",
         help='how long a detached leader waits for followers once the last one left, or "never" to end',
         parse=_linger,
+    ),
+    Option(
+        name="expire",
+        flag="--expire",
+        variable="TELEGRAM_BUS_EXPIRE",
+        key="expire",
+        default=DEFAULT_EXPIRE,
+        default_text="7 d",
+        metavar="TIME",
+        help='for how long what people write waits for an agent that is away (90 s, 12 h, 7 d), or "never" to end',
+        parse=_duration(1.0),
+    ),
+    Option(
+        name="keep_updates",
+        variable="TELEGRAM_BUS_KEEP_UPDATES",
+        key="keep_updates",
+        default=86_400.0,
+        default_text="1 d",
+        help="for how long an update that was dealt with is kept",
+        parse=_duration(0.0),
+    ),
+    Option(
+        name="keep_ids",
+        variable="TELEGRAM_BUS_KEEP_IDS",
+        key="keep_ids",
+        default=172_800.0,
+        default_text="2 d",
+        help="for how long ids of updates and calls are known, so that none is taken twice; Telegram repeats for 24 h",
+        parse=_duration(86_400.0),
+    ),
+    Option(
+        name="keep_owners",
+        variable="TELEGRAM_BUS_KEEP_OWNERS",
+        key="keep_owners",
+        default=7_776_000.0,
+        default_text="90 d",
+        help="for how long it is known which agent sent a message: buttons and reactions of older ones reach nobody",
+        parse=_duration(86_400.0),
     ),
     Option(
         name="interpreter",

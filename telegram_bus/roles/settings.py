@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from attrs import frozen
+from attrs import field, frozen
 
 from telegram_bus.core.errors import SettingsError
 from telegram_bus.home import Profile, atomic_write, read_private
-from telegram_bus.roles.options import OPTIONS, Option, Token, option
+from telegram_bus.roles.options import DEFAULT_EXPIRE, OPTIONS, Option, Token, option
+from telegram_bus.store import Retention
 
 __all__ = ["Settings", "Token", "load_settings", "read_config", "store_settings", "stored_interpreter", "to_toml"]
 
@@ -35,6 +36,8 @@ TOKEN_COMMAND_SECONDS: Final = 60.0
 """Enough to type a passphrase; a detached leader has nobody to ask and must not hang."""
 
 BOT_KEY: Final = "bot"  # the id of the bot that the profile serves, kept without the token too
+_KEEP: Final = {"keep_updates": "bodies", "keep_ids": "ids", "keep_owners": "owners"}
+_EVER_MS: Final = 10**12  # 30 years
 TOKEN_NAMES: Final = ("token", "token_file", "token_command")
 
 
@@ -57,6 +60,8 @@ class Settings:
     secret_file: Path | None = None
     proxy: str | None = None
     linger: float | None = None
+    expire: float | None = DEFAULT_EXPIRE
+    keep: Retention = field(factory=Retention)
 
     @property
     def owner(self) -> int:
@@ -102,8 +107,9 @@ def load_settings(
         allow=_allow(values),
         **{
             name: values[name]
-            for name in ("api_root", "interpreter", "store_token", "socket", "secret_file", "proxy", "linger")
+            for name in ("api_root", "interpreter", "store_token", "socket", "secret_file", "proxy", "linger", "expire")
         },
+        keep=Retention(**{what: _ms(values[name]) for name, what in _KEEP.items()}),
     )
 
 
@@ -126,6 +132,9 @@ def store_settings(profile: Profile, settings: Settings) -> None:
         for name in ("socket", "secret_file", "proxy")
         if (value := getattr(settings, name)) is not None
     }
+    for name, value in _times(settings).items():
+        if value != option(name).default:
+            content[name] = "never" if value is None else _short(value)
     if settings.store_token:
         if settings.token_file is not None:
             content["token_file"] = str(settings.token_file)
@@ -177,6 +186,16 @@ def stored_interpreter(profile: Profile) -> str | None:
 def to_toml(content: Mapping[str, str | int | float | bool | Sequence[int]]) -> str:
     """TOML of one flat table: texts, numbers, booleans and lists of numbers."""
     return "".join(f"{key} = {_toml_value(value)}\n" for key, value in content.items())
+
+
+def _ms(seconds: float | None) -> int:
+    return _EVER_MS if seconds is None else round(seconds * 1000)
+
+
+def _times(settings: Settings) -> dict[str, float | None]:
+    """Settings that are times (s), by name; None: for ever."""
+    kept = {name: getattr(settings.keep, what) for name, what in _KEEP.items()}
+    return {"expire": settings.expire} | {name: None if ms == _EVER_MS else ms / 1000 for name, ms in kept.items()}
 
 
 def _short(seconds: float) -> float:

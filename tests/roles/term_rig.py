@@ -13,16 +13,19 @@ from trio.testing import wait_all_tasks_blocked
 
 from telegram_bus.botapi.sender import Sender
 from telegram_bus.core.envelopes import Ack, Forward
+from telegram_bus.core.errors import NotSent
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.core.receiving import receipt
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.core.routing import Rules
 from telegram_bus.home import Home
+from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
+from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.term import Term
 from telegram_bus.roles.threads import Threads
 from tests.fakes import (
@@ -45,10 +48,15 @@ class Rig:
 
     telegram: FakeTelegram = field(factory=FakeTelegram)
     earlier: InlineCommits | None = None
+    expire: float | None = None
     got: list[tuple[str, int]] = field(factory=list)
+    envelopes: list[Forward] = field(factory=list)
+    down: bool = False
     commits: InlineCommits = field(init=False)
     term: Term = field(init=False)
     intake: Intake = field(init=False)
+    notices: Notices = field(init=False)
+    absences: Absences = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         store, self.commits = memory_store(None if self.earlier is None else self.earlier.db)
@@ -65,11 +73,31 @@ class Rig:
             lost=lambda: False,
         )
         rules = Rules(chat_id=CHAT, allowed=frozenset({OWNER}), bot_id=BOT, username="a_bot")
-        self.intake = Intake(term=self.term, rules=lambda: rules, call=self.telegram.call)
+        self.notices = Notices(chat_id=CHAT, call=self.telegram.call)
+        self.absences = Absences(
+            store=store,
+            threads=self.term.threads,
+            members=registry,
+            deliveries=self.term.deliveries,
+            notices=self.notices,
+            now_ms=lambda: 1 + round(trio.current_time() * 1000),
+            expire=self.expire,
+        )
+        self.term.deliveries.aside = self.absences.set_aside
+        self.intake = Intake(
+            term=self.term,
+            rules=lambda: rules,
+            call=self.telegram.call,
+            absences=self.absences,
+            notices=self.notices,
+        )
 
     async def forward(self, member: Member, envelope: Forward) -> Ack:
         await trio.lowlevel.checkpoint()
+        if self.down:
+            raise NotSent("nobody listens")
         self.got.append((member.key, envelope.delivery.source_update_id))
+        self.envelopes.append(envelope)
         return Ack(request_id=envelope.request_id, ok=True, result=receipt(envelope.delivery))
 
     async def agent(self, key: str, thread: int, *, here: bool = True) -> None:
@@ -100,5 +128,7 @@ async def running(rig: Rig) -> AsyncIterator[Rig]:
         await rig.term.load()
         await nursery.start(rig.term.deliveries.run)
         await nursery.start(rig.intake.serve_lobby)
+        await nursery.start(rig.notices.run)
+        await nursery.start(rig.absences.run)
         yield rig
         nursery.cancel_scope.cancel("the test is over")

@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from telegram_bus.core.envelopes import ABSENT, Ack, Forward, ForwardCallback, ForwardMessage
+from telegram_bus.core.envelopes import ABSENT, Ack, AckError, Forward, ForwardCallback, ForwardMessage
 from telegram_bus.core.errors import AnswerLost, InvalidEnvelope, LeadershipLost, NotSent, StateError, single_fault
 from telegram_bus.core.identity import delivery_id
 from telegram_bus.core.receiving import receipt
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.roles import deliveries as deliveries_module
-from telegram_bus.roles.deliveries import FIRST_PAUSE, LONGEST_PAUSE, RECEIPT_LIMIT, Deliveries
+from telegram_bus.roles.deliveries import FIRST_PAUSE, LONGEST_PAUSE, RECEIPT_LIMIT, REFUSALS, Deliveries
 from telegram_bus.store import NewUpdate, StoredUpdate
 from tests.fakes import CHAT, SECRET, InlineCommits, admit, memory_store, message
 
@@ -521,3 +521,76 @@ def test_whatever_happens_each_follower_ends_with_all_its_updates_in_order(
     for key in KEYS:
         assert followers[key].journal == given_to[key]
         assert followers[key].doubled <= losses[key] + kills * 3 * len(KEYS)
+
+
+async def test_what_an_owner_keeps_refusing_is_set_aside_and_the_next_one_has_its_turn(
+    rig: Rig, autojump_clock: MockClock
+) -> None:
+    told: list[tuple[int, str]] = []
+    rig.deliveries.aside = lambda update, reason: told.append((update.update_id, reason))
+
+    def picky(envelope: Forward) -> Ack:
+        if envelope.delivery.source_update_id == 1:
+            return Ack(request_id=envelope.request_id, ok=False, message="no such thing")
+        return accept(envelope)
+
+    rig.answers["nora"] = picky
+    rig.come("nora")
+    await rig.put("nora", 1, 2)
+    await trio.sleep(REFUSALS * LONGEST_PAUSE)
+    assert rig.outcomes() == {1: "rejected", 2: "accepted"}
+    assert rig.to("nora") == [1] * REFUSALS + [2]
+    assert told == [(1, f"nora refused it {REFUSALS} times: no such thing")]
+    assert rig.deliveries.total_waiting() == 0
+    rig.answers["nora"] = accept
+    assert await rig.deliveries.retry(1)
+    await wait_all_tasks_blocked()
+    assert rig.outcomes()[1] == "accepted"
+
+
+@pytest.mark.parametrize("silent", [True, False])
+async def test_absence_and_a_busy_owner_are_no_refusals(rig: Rig, autojump_clock: MockClock, silent: bool) -> None:
+    def busy(envelope: Forward) -> Ack:
+        if silent:
+            raise AnswerLost("nothing came")
+        error = AckError(code="ledger-overloaded")
+        return Ack(request_id=envelope.request_id, ok=False, message="later", error=error)
+
+    rig.answers["nora"] = busy
+    rig.come("nora")
+    await rig.put("nora", 1)
+    await trio.sleep(10 * REFUSALS * LONGEST_PAUSE)
+    assert rig.outcomes() == {1: None}
+    rig.answers["nora"] = accept
+    await trio.sleep(LONGEST_PAUSE)
+    assert rig.outcomes() == {1: "accepted"}
+
+
+async def test_what_waits_can_be_dropped_by_hand(rig: Rig) -> None:
+    await rig.put("nora", 1, 2, 3)
+    assert await rig.deliveries.drop(2)
+    assert not await rig.deliveries.drop(2)
+    assert rig.deliveries.waiting("nora") == 2
+    rig.come("nora")
+    await wait_all_tasks_blocked()
+    assert rig.to("nora") == [1, 3]
+    assert rig.deliveries.waiting("nora") == 0
+
+
+async def test_what_is_dropped_on_its_way_is_not_tried_again(rig: Rig) -> None:
+    gate = trio.Event()
+
+    async def slow(envelope: Forward) -> Ack:
+        await gate.wait()
+        return Ack(request_id=envelope.request_id, ok=False)
+
+    rig.answers["nora"] = slow
+    rig.come("nora")
+    await rig.put("nora", 1, 2)
+    await wait_all_tasks_blocked()
+    rig.answers["nora"] = accept
+    assert await rig.deliveries.drop(1)
+    gate.set()
+    await wait_all_tasks_blocked()
+    assert rig.outcomes() == {1: "dropped", 2: "accepted"}
+    assert rig.deliveries.waiting("nora") == 0

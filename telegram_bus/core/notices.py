@@ -1,0 +1,68 @@
+"""What the leader tells people of its own accord, and the backlog that it found at Telegram."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from attrs import define
+
+from telegram_bus.core.lobby import age
+from telegram_bus.core.text import counted
+
+__all__ = ["Backlog", "back", "clock", "expired", "kept", "set_aside"]
+
+_HOW = "telegram-bus updates list"
+
+OLD_SECONDS = 60.0
+"""What is younger at its arrival came in the usual course of things: a succession takes a second, a restart a few."""
+
+
+def clock(since_ms: int, now_ms: int) -> str:
+    """A point in the past as people say it, in the time of this machine: with its date if that is another one."""
+    since, now = time.localtime(since_ms / 1000), time.localtime(now_ms / 1000)
+    return time.strftime("%H:%M" if since[:3] == now[:3] else "%Y-%m-%d %H:%M", since)
+
+
+def kept(name: str, since: str | None) -> str:
+    """Something waits for an agent that is away; `since` as `clock` says it, None where that is not known."""
+    return f"Kept for {name}, away{f' since {since}' if since else ''}; it gets this when it is back."
+
+
+def back(name: str, waiting: int, oldest_seconds: float) -> str:
+    """An agent of which people were told that it is away has come back."""
+    many = f"{counted(waiting, 'kept update')} ({age(oldest_seconds)} old)" if waiting == 1 else ""
+    many = many or f"{counted(waiting, 'kept update')}, the oldest {age(oldest_seconds)} old"
+    return f"{name} is back and gets {many}."
+
+
+def expired(name: str, count: int, after_seconds: float) -> str:
+    """What waited too long was set aside."""
+    return f"{counted(count, 'update')} for {name} expired: it was away for {age(after_seconds)} or more. See: {_HOW}"
+
+
+def set_aside(name: str, reason: str) -> str:
+    """An update can be given to nobody."""
+    return f"This did not get to {name} and was set aside: {reason}. See: {_HOW}"
+
+
+@define
+class Backlog:
+    """Updates that had waited at Telegram because nobody polled; counted until they have all come."""
+
+    count: int = 0
+    oldest: float = 0.0
+
+    def add(self, ages: Iterable[float], *, more: bool) -> str | None:
+        """Take the ages (s) of a batch; a text for people once no `more` are to come at once."""
+        old = [one for one in ages if one > OLD_SECONDS]
+        self.count += len(old)
+        self.oldest = max([self.oldest, *old])
+        if more or not self.count:
+            return None
+        text = (
+            f"{counted(self.count, 'update')} had waited at Telegram while nobody asked for them, the oldest for "
+            f"{age(self.oldest)}. They are delivered now, marked with their age."
+        )
+        self.count, self.oldest = 0, 0.0
+        return text

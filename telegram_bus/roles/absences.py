@@ -1,0 +1,157 @@
+"""Owners that are away: people are told once that something is kept for them, and what waits too long expires."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable
+from typing import Final, Literal
+
+import trio
+from attrs import define, evolve, field
+
+from telegram_bus.core import notices as texts
+from telegram_bus.core.codec import loads
+from telegram_bus.core.errors import StateError
+from telegram_bus.core.updates import describe
+from telegram_bus.roles.deliveries import Deliveries, Members
+from telegram_bus.roles.notices import Notices
+from telegram_bus.roles.threads import Threads
+from telegram_bus.store import Absence, Store, StoredUpdate
+
+__all__ = ["Absences"]
+
+log = logging.getLogger(__name__)
+
+GRACE: Final = 3.0
+"""Seconds before people are told: a follower that is restarted, or finds the next leader, is back by then."""
+
+EXPIRY_EVERY: Final = 60.0
+
+_Event = tuple[Literal["left", "came", "kept"], str, int]
+"""What happened to whom, and how many updates waited for it at that moment."""
+
+
+@define(kw_only=True, eq=False)
+class Absences:
+    """Who is away since when, in memory and in the store. `expire` is in seconds, None: nothing ever expires."""
+
+    store: Store = field(repr=False)
+    threads: Threads = field(repr=False)
+    members: Members = field(repr=False)
+    deliveries: Deliveries = field(repr=False)
+    notices: Notices = field(repr=False)
+    now_ms: Callable[[], int] = field(repr=False)
+    expire: float | None = None
+    _away: dict[str, Absence] = field(factory=dict)
+    _oldest: dict[str, int] = field(factory=dict)  # of those that are told to be away: what waits since when (ms)
+    _here: frozenset[str] = frozenset()
+    _looking: set[str] = field(factory=set)
+    _channel: tuple[trio.MemorySendChannel[_Event], trio.MemoryReceiveChannel[_Event]] = field(
+        factory=lambda: trio.open_memory_channel[_Event](math.inf)  # one for each change of a follower's presence
+    )
+
+    def note_members(self, keys: Iterable[str]) -> None:
+        """These followers are here now, and no others; to be told before what waits for them is delivered."""
+        here = frozenset(keys)
+        for key in here - self._here:
+            self._channel[0].send_nowait(("came", key, self.deliveries.waiting(key)))
+        for key in self._here - here:
+            self._channel[0].send_nowait(("left", key, self.deliveries.waiting(key)))
+        self._here = here
+
+    def note_kept(self, keys: Iterable[str]) -> None:
+        """Something was stored for these owners, here or not."""
+        for key in keys:
+            if key not in self._looking and self.members.by_key(key) is None:
+                self._looking.add(key)
+                self._channel[0].send_nowait(("kept", key, 1))
+
+    def set_aside(self, update: StoredUpdate, reason: str) -> None:
+        """Tell people that an update was set aside."""
+        key = update.owner_key or ""
+        message_id = describe(loads(update.body)).message_id
+        self.notices.say(texts.set_aside(self._name(key), reason), self._thread(key), message_id)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep track until cancelled."""
+        self._away = {absence.key: absence for absence in await self.store.absences()}
+        for absence in self._away.values():
+            if absence.told:
+                await self._note_oldest(absence.key)
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            self.note_kept(self.deliveries.owners())
+            nursery.start_soon(self._keep_expiring)
+            async for event, key, waiting in self._channel[1]:
+                if event == "kept":
+                    nursery.start_soon(self._look, key)
+                    continue
+                try:
+                    await (self._came(key, waiting) if event == "came" else self._left(key))
+                except StateError as error:  # a full disk: it costs a notice
+                    log.warning("not noted that %s %s: %s", key, event, error)
+
+    async def _left(self, key: str) -> None:
+        self._away[key] = Absence(key=key, since_ms=self.now_ms())
+        await self.store.note_absence(self._away[key])
+        if self.deliveries.waiting(key):
+            self.note_kept([key])
+
+    async def _came(self, key: str, waiting: int) -> None:
+        absence, oldest_ms = self._away.pop(key, None), self._oldest.pop(key, None)
+        if absence is None:
+            return
+        if waiting and oldest_ms is not None:
+            oldest = (self.now_ms() - oldest_ms) / 1000
+            self.notices.say(texts.back(self._name(key), waiting, oldest), self._thread(key))
+        await self.store.note_presence(key)
+
+    async def _note_oldest(self, key: str) -> None:
+        if waiting := await self.store.pending(key, 1):
+            self._oldest[key] = waiting[0].admitted_ms
+
+    async def _look(self, key: str) -> None:
+        """Tell people, unless the owner comes in time or they know."""
+        await trio.sleep(GRACE)
+        self._looking.discard(key)
+        if self.members.by_key(key) is not None or not self.deliveries.waiting(key):
+            return
+        absence = self._away.get(key)
+        if absence is not None and absence.told:
+            return
+        now = self.now_ms()
+        since = texts.clock(absence.since_ms, now) if absence is not None else None
+        # told before it is said: rather not at all than twice
+        self._away[key] = evolve(absence or Absence(key=key, since_ms=now), told=True)
+        try:
+            await self.store.note_absence(self._away[key])
+            await self._note_oldest(key)
+        except StateError as error:
+            log.warning("the next leader may say again that %s is away: %s", key, error)
+        self.notices.say(texts.kept(self._name(key), since), self._thread(key))
+
+    async def _keep_expiring(self) -> None:
+        if self.expire is None:
+            return
+        while True:
+            await trio.sleep(min(EXPIRY_EVERY, self.expire / 4))
+            try:
+                await self._expire(self.expire)
+            except StateError as error:
+                log.warning("what has waited too long was not set aside: %s", error)
+
+    async def _expire(self, seconds: float) -> None:
+        before = self.now_ms() - round(seconds * 1000)
+        for key in self.deliveries.owners():
+            gone = await self.deliveries.expire(key, before, f"{key} was away")
+            if gone:
+                self.notices.say(texts.expired(self._name(key), gone, seconds), self._thread(key))
+
+    def _name(self, key: str) -> str:
+        binding = self.threads.of_key(key)
+        return binding.name if binding is not None else key
+
+    def _thread(self, key: str) -> int | None:
+        binding = self.threads.of_key(key)
+        return binding.thread_id if binding is not None else None

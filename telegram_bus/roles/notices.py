@@ -1,0 +1,72 @@
+"""The leader's own messages to people: one after another, and never in the way of anything else."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+import trio
+from attrs import define, field, frozen
+
+from telegram_bus.core.errors import BusError, NotSent
+from telegram_bus.roles.threads import Call
+
+__all__ = ["Notices"]
+
+log = logging.getLogger(__name__)
+
+MOST: Final = 100
+"""Notices that wait while Telegram cannot be reached; the ones that come then are only logged."""
+
+PAUSE: Final = 10.0
+
+
+@frozen
+class _Notice:
+    text: str
+    thread_id: int | None
+    reply_to: int | None
+
+
+@define(kw_only=True, eq=False)
+class Notices:
+    """Says each thing once. While Telegram cannot be reached it waits; what Telegram refuses is only logged."""
+
+    chat_id: int
+    call: Call = field(repr=False)
+    _channel: tuple[trio.MemorySendChannel[_Notice], trio.MemoryReceiveChannel[_Notice]] = field(
+        factory=lambda: trio.open_memory_channel[_Notice](MOST)
+    )
+
+    def say(self, text: str, thread_id: int | None = None, reply_to: int | None = None) -> None:
+        """Say it in a thread, or in the main chat."""
+        log.info("to the chat: %s", text)
+        try:
+            self._channel[0].send_nowait(_Notice(text, thread_id, reply_to))
+        except trio.WouldBlock:
+            log.warning("the chat was not told: %s", text)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Send what is said, until cancelled."""
+        task_status.started()
+        async for notice in self._channel[1]:
+            await self._send(notice)
+
+    async def _send(self, notice: _Notice) -> None:
+        while True:
+            try:
+                await self.call("sendMessage", self._params(notice), self.chat_id)
+            except NotSent:
+                await trio.sleep(PAUSE)
+                continue
+            except BusError as error:
+                log.warning("the chat was not told %r: %s", notice.text, error)
+            return
+
+    def _params(self, notice: _Notice) -> dict[str, Any]:
+        params: dict[str, Any] = {"chat_id": self.chat_id, "text": notice.text, "disable_notification": True}
+        if notice.thread_id is not None:
+            params["message_thread_id"] = notice.thread_id
+        if notice.reply_to is not None:
+            params["reply_parameters"] = {"message_id": notice.reply_to, "allow_sending_without_reply": True}
+        return params
