@@ -90,7 +90,9 @@ class _Writer:
             self.blobs[name] = value
             return {"$": "bytes", "v": name}
         if kind.__name__ in _COLLECTIONS:
-            return {"$": kind.__name__, "v": [self.encode(item) for item in value]}
+            # Sets in one order, so that the same world gives the same text.
+            items = sorted(value, key=repr) if kind in (set, frozenset) else value
+            return {"$": kind.__name__, "v": [self.encode(item) for item in items]}
         return self._object(value)
 
     def _dict(self, value: dict[Any, Any]) -> Any:

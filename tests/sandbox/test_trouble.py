@@ -190,6 +190,18 @@ def test_faults_strike_polls_too_when_they_are_meant(calm: Sandbox) -> None:
     assert calm.call("getUpdates")["error_code"] == 500
 
 
+def test_a_poll_that_waits_may_lose_its_answer(sandbox: Sandbox) -> None:
+    sandbox.drop_answer("getUpdates")
+    poller = Poller(sandbox, timeout=50)
+    message = sandbox.say("lost on the way")
+    with pytest.raises(http.client.RemoteDisconnected):
+        poller.answer()
+    (entry,) = sandbox.record(kind="poll")
+    assert (entry["ok"], entry["fault"]["does"], entry["disconnected"]) == (True, "drop", None)
+    (update,) = sandbox.call("getUpdates", offset=1)["result"]
+    assert (entry["result"], update["message"]["message_id"]) == ([update["update_id"]], message["message_id"])
+
+
 def test_a_wave_of_lost_threads_hits_all_threads_and_nothing_else(calm: Sandbox) -> None:
     threads = [calm.create_topic(name) for name in ("a", "b")]
     wave = calm.lose_threads()
