@@ -23,7 +23,7 @@ class Mirror:
             message
             for (chat, _), message in self._messages.items()
             if chat == chat_id
-            and thread_id in {None, message.get("message_thread_id", 0)}
+            and thread_id in {None, _topic(message)}
             and by_bot in {None, message["by_bot"]}
         ]
 
@@ -54,3 +54,8 @@ class Mirror:
                 self._topics[chat, change["topic"]["thread_id"]] = change["topic"]
             case "topic_deleted":
                 self._topics.pop((chat, change["thread_id"]), None)
+
+
+def _topic(message: Json) -> int:
+    # A thread of replies, in a supergroup without topics, is no topic.
+    return int(message["message_thread_id"]) if message.get("is_topic_message") else 0

@@ -15,7 +15,7 @@ from telegram_bus.sandbox.model_doings import UnknownError, enter, find_message
 from telegram_bus.sandbox.model_files import FILE_KINDS
 from telegram_bus.sandbox.model_members import ALL_RIGHTS, change_bot, join, leave
 from telegram_bus.sandbox.model_types import ADMIN_RIGHTS, Chat, Json, User
-from telegram_bus.sandbox.model_views import chat_view, message_view, user_view
+from telegram_bus.sandbox.model_views import chat_state, chat_view, message_view, user_view
 from telegram_bus.sandbox.refusal import Refusal
 
 __all__ = [
@@ -191,7 +191,7 @@ def migrate(world: World, chat: Chat, user: User, now: float) -> int:
         rights=chat.rights, permissions=dict(chat.permissions), admins=dict(chat.admins), banned=set(chat.banned),
         description=chat.description, photo=dict(chat.photo),
     )  # fmt: skip
-    world.changes.add("new_chat", chat_id=new_id, chat=chat_view(world, new))
+    world.changes.add("new_chat", chat_id=new_id, chat=chat_state(world, new))
     world.post(chat, user, now, service={"migrate_to_chat_id": new_id})
     chat.migrated_to = new_id
     show_chat(world, chat)

@@ -167,7 +167,7 @@ def world_state(world: World) -> Json:
         "users": [user_view(user) | {"started": user.started} for user in world.users.values()],
         "owner_id": world.owner.id,
         "forum_id": world.forum_id,
-        "group_id": world.group_id,
+        "group_id": world.chats[world.group_id].migrated_to or world.group_id,
         "chats": [chat_state(world, chat) for chat in world.chats.values()],
         "settings": {
             "threaded_mode": world.settings.threaded_mode,

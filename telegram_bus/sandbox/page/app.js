@@ -1,5 +1,6 @@
 // The page: which chat, thread and person are shown, and what a person does.
 
+import { inWords } from "/page/content.js";
 import { act, follow, loadState, Refused } from "/page/api.js";
 import { byId, el, iconButton } from "/page/dom.js";
 import { Messages } from "/page/messages.js";
@@ -181,7 +182,7 @@ function setContext(next) {
   if (next) {
     byId("context-icon").setAttribute("href", next.kind === "edit" ? "#i-pen" : "#i-reply");
     byId("context-title").textContent = next.kind === "edit" ? "Edit message" : `Reply to ${store.name(next.message.from.id)}`;
-    byId("context-body").textContent = next.message.text ?? "";
+    byId("context-body").textContent = inWords(next.message);
     if (next.kind === "edit") box.value = next.message.text;
     box.focus();
   }

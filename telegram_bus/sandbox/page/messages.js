@@ -1,5 +1,6 @@
 // The messages of one thread: bubbles that are replaced where they change, never drawn anew as a whole.
 
+import { contents, inWords } from "/page/content.js";
 import { Kept, dayOf, el, iconButton, timeOf } from "/page/dom.js";
 import { isService, serviceText } from "/page/store.js";
 import { richText } from "/page/text.js";
@@ -60,7 +61,9 @@ export class Messages {
     const bubble = el("div", { class: "bubble" },
       message.chat.type !== "private" && !mine && !look.joined && el("div", { class: "sender" }, store.name(message.from.id)),
       message.reply_to_message && quote(store, message),
-      el("div", { class: "text" }, richText(message.text ?? "", message.entities, this.doings.command)),
+      message.forward_origin && el("div", { class: "origin" }, `Forwarded from ${store.name(message.forward_origin.sender_user?.id)}`),
+      contents(message),
+      (message.text || message.caption) && el("div", { class: "text" }, richText(message.text ?? message.caption, message.entities ?? message.caption_entities, this.doings.command)),
       el("span", { class: "meta" }, message.edit_date ? "edited " : "", el("time", { datetime: new Date(message.date * 1000).toISOString() }, timeOf(message.date))));
     return el("article", {
       class: ["message", mine ? "mine" : "theirs", look.joined ? "joined" : ""].join(" "),
@@ -117,7 +120,7 @@ const daySign = (date) => el("p", { class: "day" }, el("span", {}, dayOf(date)))
 function quote(store, message) {
   const replied = message.reply_to_message;
   if (replied.message_id === message.message_thread_id) return null;
-  return el("div", { class: "quote" }, el("strong", {}, store.name(replied.from.id)), el("span", {}, replied.text ?? "a message"));
+  return el("div", { class: "quote" }, el("strong", {}, store.name(replied.from.id)), el("span", {}, inWords(replied) || "a message"));
 }
 
 function typingBubble() {

@@ -1,5 +1,6 @@
 // The list of threads, the chats and the person one writes as.
 
+import { inWords } from "/page/content.js";
 import { byId, el, Kept, timeOf } from "/page/dom.js";
 import { isService, serviceText } from "/page/store.js";
 
@@ -73,5 +74,5 @@ function snippet(store, view, last) {
   if (!last) return "no messages yet";
   if (isService(last)) return `${store.name(last.from.id)} ${serviceText(last)}`;
   const who = last.from.id === view.me ? "You: " : last.chat.type === "private" ? "" : `${store.name(last.from.id)}: `;
-  return who + (last.text ?? "").replace(/\s+/g, " ");
+  return who + inWords(last).replace(/\s+/g, " ");
 }

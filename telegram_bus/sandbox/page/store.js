@@ -24,7 +24,7 @@ export class Store {
     switch (change.kind) {
       case "message":
       case "edit": {
-        const key = keyOf(chat.id, change.message.message_thread_id);
+        const key = keyOf(chat.id, threadOf(change.message));
         put(chat, change.message);
         if (change.kind === "message" && change.message.by_bot) {
           this.actions.delete(key);
@@ -54,6 +54,14 @@ export class Store {
         return undefined;
       case "callback_answer":
         this.pressed.delete(change.id);
+        return undefined;
+      case "chat":
+        Object.assign(chat, change.chat, { bot_status: change.bot_status, rights: change.rights, members: change.members, general: change.general });
+        chat.has_topics = chat.type === "private" ? this.settings.threaded_mode : Boolean(change.chat.is_forum);
+        if (change.migrated_to && this.group === chat.id) this.group = change.migrated_to;
+        return undefined;
+      case "new_chat":
+        this.chats.set(change.chat_id, inMaps(change.chat));
         return undefined;
       case "settings":
         Object.assign(this.settings, change);
@@ -122,6 +130,9 @@ export class Store {
   }
 }
 
+// A thread of replies is no topic and shows in the chat.
+const threadOf = (message) => (message.is_topic_message ? message.message_thread_id : 0);
+
 export const keyOf = (chatId, thread) => `${chatId}/${thread ?? 0}`;
 
 const SERVICES = {
@@ -129,6 +140,16 @@ const SERVICES = {
   forum_topic_edited: (fact) => (fact.name ? `renamed the thread to “${fact.name}”` : "changed the thread's icon"),
   forum_topic_closed: () => "closed the thread",
   forum_topic_reopened: () => "reopened the thread",
+  general_forum_topic_hidden: () => "hid the thread General",
+  general_forum_topic_unhidden: () => "showed the thread General again",
+  pinned_message: () => "pinned a message",
+  new_chat_title: (title) => `called the group “${title}”`,
+  new_chat_photo: () => "changed the group's picture",
+  delete_chat_photo: () => "removed the group's picture",
+  new_chat_members: (users) => `brought in ${users.map((user) => user.first_name).join(", ")}`,
+  left_chat_member: (user) => `saw ${user.first_name} leave`,
+  migrate_to_chat_id: () => "made this group a supergroup",
+  migrate_from_chat_id: () => "made this supergroup of a group",
 };
 
 export const isService = (message) => Object.keys(SERVICES).some((name) => name in message);
@@ -147,7 +168,7 @@ function inMaps(chat) {
 }
 
 function put(chat, message) {
-  const thread = message.message_thread_id ?? 0;
+  const thread = threadOf(message);
   if (!chat.threads.has(thread)) chat.threads.set(thread, new Map());
   chat.threads.get(thread).set(message.message_id, message);
 }

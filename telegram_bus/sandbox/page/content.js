@@ -1,0 +1,57 @@
+// What a message shows beside its text: pictures, files, places, polls.
+
+import { el } from "/page/dom.js";
+
+const FILES = ["animation", "video", "audio", "voice", "video_note", "sticker", "document"];
+const WORDS = { animation: "Animation", video: "Video", audio: "Audio", voice: "Voice message", video_note: "Video message", sticker: "Sticker", document: "File" };
+
+const address = (file) => `/sandbox/file/${file.file_id}`;
+
+function size(bytes) {
+  if (bytes < 1000) return `${bytes} bytes`;
+  return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+function picture(photo, caption) {
+  const best = photo.at(-1);
+  return el("a", { class: "picture", href: address(best), target: "_blank", rel: "noopener" },
+    el("img", { src: address(best), alt: caption || "Picture", width: best.width, height: best.height, loading: "lazy" }));
+}
+
+function file(kind, about) {
+  const name = about.file_name ?? about.title ?? about.emoji ?? WORDS[kind];
+  return el("a", { class: "file", href: address(about), download: about.file_name ?? "", "aria-label": `${WORDS[kind]} ${name}` },
+    el("strong", {}, name), el("span", {}, `${WORDS[kind]}, ${size(about.file_size)}`));
+}
+
+function poll(about) {
+  return el("div", { class: "poll" }, el("strong", {}, about.question), el("ul", {},
+    about.options.map((option) => el("li", {}, `${option.text} (${option.voter_count})`))), about.is_closed && el("span", {}, "closed"));
+}
+
+/** Elements for everything that is not text; none for a text. */
+export function contents(message) {
+  if (message.photo) return [picture(message.photo, message.caption)];
+  const kind = FILES.find((name) => name in message);
+  if (kind) return [file(kind, message[kind])];
+  if (message.poll) return [poll(message.poll)];
+  const line = oneLine(message);
+  return line ? [el("div", { class: "text" }, line)] : [];
+}
+
+/** A message in a few words, for quotes and lists. */
+export function inWords(message) {
+  const words = message.text ?? message.caption;
+  if (words) return words;
+  if (message.photo) return "Picture";
+  const kind = FILES.find((name) => name in message);
+  return kind ? message[kind].file_name ?? WORDS[kind] : message.poll?.question ?? oneLine(message);
+}
+
+function oneLine(message) {
+  if (message.venue) return `📍 ${message.venue.title}, ${message.venue.address}`;
+  if (message.location) return `📍 ${message.location.latitude}, ${message.location.longitude}`;
+  if (message.contact) return `👤 ${message.contact.first_name}, ${message.contact.phone_number}`;
+  if (message.dice) return `${message.dice.emoji} ${message.dice.value}`;
+  return "";
+}
