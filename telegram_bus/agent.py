@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -125,6 +126,17 @@ class Update:
         """The data of the pressed button."""
         data = self.raw.get("data") if self.kind == "callback" else None
         return data if isinstance(data, str) else None
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the person did it, by Telegram's date and this machine's clock; None for a pressed button.
+
+        Much, where this program was away or nobody led: old orders may be better asked about than carried out.
+        """
+        date = self.raw.get("edit_date") if self.kind == "edited_message" else self.raw.get("date")
+        if self.kind == "callback" or not isinstance(date, int):
+            return None
+        return max(0.0, time.time() - date)
 
     @property
     def sender(self) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -365,6 +366,23 @@ async def test_an_update_says_what_was_done_and_by_whom(
     assert update.kind == kind
     assert update.raw == {**body, "pi_telegram_source_update_id": 1}
     assert {name: getattr(update, name) for name in expected} == expected
+
+
+async def test_an_update_says_how_old_it_is(bus: Bus, leader: FakeLeader) -> None:
+    now = int(time.time())
+    ages = []
+    for number, (kind, body) in enumerate(
+        [
+            ("message", {"message_id": 1, "date": now - 7_200}),
+            ("edited_message", {"message_id": 2, "date": now - 7_200, "edit_date": now - 60}),
+            ("message", {"message_id": 3, "date": now + 1_000}),  # a clock that is wrong
+            ("callback", {"id": "q", "data": "y", "message": {"date": 1}}),
+        ]
+    ):
+        await deliver(leader, number, body, kind)
+        ages.append((await anext(bus)).age)
+    assert ages[3] is None
+    assert [round(age / 30) for age in ages[:3] if age is not None] == [240, 2, 0]
 
 
 async def given(bus: Bus, leader: FakeLeader, body: dict[str, Any], kind: str = "message") -> Update:

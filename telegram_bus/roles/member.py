@@ -14,15 +14,16 @@ from functools import partial
 from typing import Any, Final, Literal
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from telegram_bus import crash, home
 from telegram_bus.core import identity, receiving
 from telegram_bus.core.answers import fault_of
-from telegram_bus.core.codec import dumps
+from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.election import head_start
 from telegram_bus.core.envelopes import (
     Ack,
+    AckError,
     CallApi,
     Disconnect,
     Envelope,
@@ -39,8 +40,10 @@ from telegram_bus.core.errors import (
     NoLeader,
     NotSent,
     RequestRefused,
+    StateError,
 )
 from telegram_bus.core.extensions import Carrying, Extension
+from telegram_bus.core.updates import SOURCE_MARKER
 from telegram_bus.roles.seat import HeldSeat
 from telegram_bus.roles.starter import LeaderStopped, ensure_leader
 from telegram_bus.roles.vigil import SILENCE, watch_silent_leader
@@ -98,6 +101,16 @@ class Session:
             "registration_generation": self.generation,
             "sent_at_ms": _now_ms(),
         }
+
+
+def _later(request_id: str, why: str) -> Ack:
+    """A refusal that says nothing against the update, so that the leader does not count it."""
+    return Ack(request_id=request_id, ok=False, message=why, error=AckError(code="ledger-overloaded"))
+
+
+def _place(message: dict[str, Any]) -> tuple[Any, Any]:
+    chat = message.get("chat")
+    return (chat.get("id") if isinstance(chat, dict) else None, message.get("message_id"))
 
 
 class _RegisterAgain(Exception):
@@ -221,13 +234,18 @@ class Member:
     async def _store(self, request_id: str, incoming: receiving.Incoming) -> Ack:
         """Commit an update and only then acknowledge it."""
         if len(self.unread) >= UNREAD_LIMIT:
-            return Ack(
-                request_id=request_id,
-                ok=False,
-                message=f"{UNREAD_LIMIT} updates wait for this program; deliver later",
-            )
+            return _later(request_id, f"{UNREAD_LIMIT} updates wait for this program; deliver later")
         delivery, body = incoming.delivery, dumps(incoming.body)
-        if await self.inbox.append(delivery.delivery_id, incoming.kind, delivery.source_update_id, body):
+        try:
+            changed = self._edited(incoming)
+            if changed is not None:
+                await self._change(changed, incoming, body)
+                return Ack(request_id=request_id, ok=True, result=receiving.receipt(incoming.delivery))
+            new = await self.inbox.append(delivery.delivery_id, incoming.kind, delivery.source_update_id, body)
+        except StateError as error:
+            log.error("an update cannot be stored: %s", error)  # noqa: TRY400 - its text says it all
+            return _later(request_id, str(error))
+        if new:
             crash.point("after-append")
             self._put(
                 Received(
@@ -239,6 +257,38 @@ class Member:
                 )
             )
         return Ack(request_id=request_id, ok=True, result=receiving.receipt(incoming.delivery))
+
+    def _edited(self, incoming: receiving.Incoming) -> Received | None:
+        """The message that this is an edit of, if the program has not looked at it yet."""
+        if incoming.kind != "edited_message":
+            return None
+        for waiting in self.unread:
+            if waiting.kind == "message" and _place(loads(waiting.body)) == _place(incoming.body):
+                return waiting
+        return None
+
+    async def _change(self, waiting: Received, incoming: receiving.Incoming, body: bytes) -> None:
+        """Let an edit change the message itself."""
+        delivery = incoming.delivery
+        marked = dumps({**incoming.body, SOURCE_MARKER: waiting.source_update_id})
+        if not await self.inbox.amend(
+            waiting.delivery_id, marked, by=delivery.delivery_id, source_update_id=delivery.source_update_id
+        ):
+            return  # it was received before
+        for place, other in enumerate(self.unread):
+            if other.delivery_id == waiting.delivery_id:
+                self.unread[place] = evolve(other, body=marked)
+                return
+        # the program took it meanwhile, as it was: so it gets the edit as well
+        self._put(
+            Received(
+                delivery_id=delivery.delivery_id,
+                kind=incoming.kind,
+                source_update_id=delivery.source_update_id,
+                body=body,
+                received_ms=_now_ms(),
+            )
+        )
 
     def _put(self, delivery: Received) -> None:
         self.unread.append(delivery)

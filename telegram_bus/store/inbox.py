@@ -49,6 +49,19 @@ class Inbox:
         values = (delivery_id, kind, source_update_id, body, self._now_ms())
         return await self._commits.run(lambda db: _append(db, values))
 
+    async def amend(self, delivery_id: str, body: bytes, *, by: str, source_update_id: int) -> bool:
+        """Change a delivery that waits by another one (`by`), which is done with that; False where that came before."""
+        now_ms = self._now_ms()
+
+        def amend(db: Connection) -> bool:
+            if not _append(db, (by, "edited_message", source_update_id, b"", now_ms)):
+                return False
+            _done(db, by, now_ms)
+            db.execute("UPDATE deliveries SET body = ? WHERE delivery_id = ? AND done_ms IS NULL", (body, delivery_id))
+            return True
+
+        return await self._commits.run(amend)
+
     async def done(self, delivery_id: str) -> None:
         """The handler has finished: the body is deleted, the id is remembered for 48 h."""
         now_ms = self._now_ms()

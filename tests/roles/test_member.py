@@ -12,6 +12,7 @@ import pytest
 import trio
 from attrs import define, field
 
+from telegram_bus.core.codec import loads
 from telegram_bus.core.envelopes import (
     Ack,
     AckError,
@@ -19,6 +20,7 @@ from telegram_bus.core.envelopes import (
     Delivery,
     Disconnect,
     Envelope,
+    ForwardEditedMessage,
     ForwardMessage,
     Heartbeat,
     Register,
@@ -80,6 +82,14 @@ class Rig:
         """What the leader sends to the endpoint: an update, as the registration of this moment wants it."""
         return await request_once(self.endpoint, attrs.evolve(self.update(number), **changes))
 
+    async def deliver_edit(self, number: int, of: int, text: str) -> Ack:
+        """An edit of the message that update `of` brought."""
+        plain = self.update(number)
+        delivery = attrs.evolve(plain.delivery, delivery_id=delivery_id("leader.forwardEditedMessage", "nora", number))
+        fields = attrs.asdict(plain, recurse=False) | {"delivery": delivery, "message": _edited(number, of, text)}
+        del fields["forward_comment_batch_position"]
+        return await request_once(self.endpoint, ForwardEditedMessage(**fields))
+
     def update(self, number: int) -> ForwardMessage:
         last = self.leader.of(Register)[-1]
         return ForwardMessage(
@@ -93,8 +103,13 @@ class Rig:
                 recipient_binding_key="nora",
             ),
             sent_at_ms=1,
-            message={"text": f"text {number}", "pi_telegram_source_update_id": number},
+            message=_edited(number, number, f"text {number}"),
         )
+
+
+def _edited(number: int, of: int, text: str) -> dict[str, Any]:
+    chat = {"id": CHAT}
+    return {"text": text, "message_id": of, "chat": chat, "pi_telegram_source_update_id": number}
 
 
 def member_for(profile: Profile, seat: HeldSeat, inbox: Inbox) -> Member:
@@ -497,6 +512,8 @@ async def test_a_program_that_reads_nothing_is_given_no_more(served: Rig, monkey
     assert (await served.deliver(2)).ok
     refused = await served.deliver(3)
     assert not refused.ok
+    assert refused.error is not None
+    assert refused.error.code == "ledger-overloaded"  # so the leader does not count it
     assert "deliver later" in (refused.message or "")
     served.member.unread.popleft()
     assert (await served.deliver(3)).ok
@@ -561,3 +578,42 @@ async def test_files_that_cannot_be_used_end_the_member(bus_profile: Profile, se
     commits.fault = StateError("the inbox cannot be read")
     with pytest.raises(StateError), single_fault():
         await member_for(bus_profile, seat, inbox).run()
+
+
+async def test_an_edit_changes_a_message_that_the_program_has_not_looked_at(served: Rig) -> None:
+    assert (await served.deliver(1)).ok
+    assert (await served.deliver(2)).ok
+    for _ in range(2):  # the second time it is a repetition
+        assert (await served.deliver_edit(3, of=2, text="better")).ok
+    assert [loads(one.body)["text"] for one in served.member.unread] == ["text 1", "better"]
+    assert [loads(one.body)["text"] for one in await served.member.inbox.pending()] == ["text 1", "better"]
+
+
+async def test_an_edit_of_what_the_program_has_taken_is_another_update(served: Rig) -> None:
+    assert (await served.deliver(1)).ok
+    served.member.unread.popleft()
+    for _ in range(2):
+        assert (await served.deliver_edit(2, of=1, text="better")).ok
+    assert [(one.kind, one.source_update_id) for one in served.member.unread] == [("edited_message", 2)]
+
+
+async def test_what_the_program_takes_while_an_edit_of_it_is_stored_is_followed_by_the_edit(served: Rig) -> None:
+    assert (await served.deliver(1)).ok
+    served.commits.hold()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(served.deliver_edit, 2, 1, "better")
+        while not served.commits.held:  # noqa: ASYNC110 - it comes over a socket
+            await trio.sleep(0.001)
+        served.member.unread.popleft()
+        await served.commits.release()
+    assert [(one.kind, one.source_update_id) for one in served.member.unread] == [("edited_message", 2)]
+
+
+async def test_a_disk_that_fails_is_no_refusal(served: Rig) -> None:
+    served.commits.fault = StateError("full")
+    answer = await served.deliver(1)
+    assert not answer.ok
+    assert answer.error is not None
+    assert answer.error.code == "ledger-overloaded"
+    served.commits.fault = None
+    assert (await served.deliver(1)).ok
