@@ -72,6 +72,8 @@ class Oracle:
             return [f"[]{wrong}" for element in value for wrong in self.in_value(item, element)]
         if kind in _PLAIN:
             return [] if _is_plain(kind, value) else [f": {_short(value)} is no {kind}"]
+        if kind == "KeyboardButton" and isinstance(value, str):
+            return []  # "For simple text buttons, String can be used instead"
         if kind in self.unions:
             return self._in_union(self.unions[kind], value)
         return self._in_object(kind, value)
