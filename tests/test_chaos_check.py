@@ -1,0 +1,103 @@
+"""The checker of the chaos benchmark finds each broken promise, and nothing where none was broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from benchmarks._chaos_check import Facts, undone, violations
+
+
+def poll(n: int, began: float, ended: float | None, **more: Any) -> dict[str, Any]:
+    """An entry of the sandbox's record."""
+    usual = {"params": {"offset": 0}, "ok": ended is not None, "code": 200, "result": [], "disconnected": None}
+    return {"n": n, "kind": "poll", "method": "getUpdates", "began": began, "ended": ended, **usual, **more}
+
+
+def send(n: int, began: float, text: str, message_id: int) -> dict[str, Any]:
+    """An entry of the sandbox's record."""
+    entry = {"n": n, "kind": "call", "method": "sendMessage", "began": began, "ended": began, "ok": True}
+    return {**entry, "params": {"text": text}, "result": {"message_id": message_id}}
+
+
+def line(what: str, at: float, pid: int, number: int, **more: Any) -> dict[str, Any]:
+    """A line of a handler's diary about the update `number` of f0."""
+    text = {"text": TEXTS[number]} if what == "handed" else {}
+    return {"what": what, "at": at, "pid": pid, "key": "f0", "id": f"id{number}", **text, **more}
+
+
+TEXTS = ("f0:0", "f0:1?")
+RECORD = (
+    poll(1, 1.0, 2.0, result=[7, 8]),
+    poll(2, 2.1, None, params={"offset": 9}, disconnected=3.0),
+    poll(3, 3.02, 4.0, params={"offset": 9}),
+    send(4, 4.0, "re f0:1? by 11", 50),
+)
+DIARY = (
+    line("handed", 2.1, 10, 0),
+    line("done", 2.2, 10, 0),
+    line("handed", 2.3, 10, 1),
+    line("handed", 3.5, 11, 1),
+    line("sent", 4.1, 11, 1, message_id=50),
+    line("done", 4.2, 11, 1),
+)
+SOUND = Facts(
+    said={"f0": TEXTS},
+    diary=DIARY,
+    deaths={10: 3.0},
+    record=RECORD,
+    journal=[(7, "f0", "accepted"), (8, "f0", "accepted"), (9, None, "answered")],
+    poll_offset=9,
+    inboxes={"f0": {"id0": True, "id1": True}},
+    outputs={"leader.log": b"all is well"},
+    token="1:secret",
+)
+
+
+def test_a_sound_run_breaks_nothing() -> None:
+    """A poller that was killed, and a handler that was handed an update again after its process died."""
+    assert list(violations(SOUND)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"record": [*RECORD[:1], poll(2, 2.1, None), *RECORD[2:]], "deaths": {10: 3.4}}, "two pollers"),
+        ({"record": [*RECORD[:1], poll(2, 2.1, 2.5, code=409, ok=False), *RECORD[2:]], "deaths": {10: 3.4}}, "pollers"),
+        ({"record": [poll(1, 1.0, 2.0, result=[7]), *RECORD[1:]]}, "no answer before it went beyond 7"),
+        ({"poll_offset": 8, "record": [poll(1, 1.0, 2.0, result=[7]), *RECORD[1:]]}, "above the journal's 8"),
+        ({"diary": DIARY[2:]}, "'f0:0' for f0 was lost"),
+        ({"inboxes": {"f0": {"id0": True, "id1": False}}}, "'f0:1?' for f0 was handed over and is not done"),
+        ({"diary": [*DIARY, line("done", 5.0, 12, 1)]}, "was done 2 times"),
+        ({"diary": [{**DIARY[0], "key": "f1"}, *DIARY[1:]]}, "went to ['f1']"),
+        ({"deaths": {}, "record": RECORD[:1]}, "was not killed"),
+        ({"diary": [*DIARY[:3], line("handed", 2.9, 10, 1), *DIARY[3:]]}, "twice to process 10"),
+        ({"diary": [*DIARY[:2], line("handed", 3.2, 11, 0), *DIARY[2:]]}, "after 10 had done it"),
+        ({"diary": [*DIARY[2:3], *DIARY[:2], *DIARY[3:]], "said": {"f0": TEXTS[::-1]}}, "was handed 'f0:1?' after"),
+        ({"record": [*RECORD, send(5, 5.0, "re f0:1? by 11", 51)]}, "was sent 2 times"),
+        ({"record": RECORD[:3]}, "at Telegram it is []"),
+        ({"record": RECORD[:3], "diary": [one for one in DIARY if one["what"] != "sent"]}, "was never sent"),
+        ({"journal": [(7, "f0", "rejected")]}, "update 7 of f0 is rejected"),
+        ({"journal": [(7, "f0", None)]}, "still waiting"),
+        ({"outputs": {"leader.log": b"POST /bot1:secret/getMe"}}, "the token stands in leader.log"),
+        ({"diary": [*DIARY, {**DIARY[0], "text": "who?", "id": "id9", "at": 9.0}]}, "which nobody said"),
+    ],
+)
+def test_each_broken_promise_is_found(changes: dict[str, Any], said: str) -> None:
+    assert any(said in found for found in violations(evolve(SOUND, **changes))), list(
+        violations(evolve(SOUND, **changes))
+    )
+
+
+def test_an_answer_that_nobody_can_tell_of_may_be_there_or_not() -> None:
+    unknown = [line("unknown", 4.1, 11, 1) if one["what"] == "sent" else one for one in DIARY]
+    assert list(violations(evolve(SOUND, diary=unknown))) == []
+    assert list(violations(evolve(SOUND, diary=unknown, record=RECORD[:3]))) == []
+
+
+def test_what_is_left_is_known_with_those_who_have_it() -> None:
+    assert undone(SOUND.said, DIARY) == {}
+    assert undone(SOUND.said, DIARY[:4]) == {"f0:1?": [10, 11]}
+    assert undone(SOUND.said, DIARY[:2]) == {"f0:1?": []}
