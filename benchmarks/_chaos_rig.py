@@ -32,7 +32,6 @@ LEADER_POINTS: Final = (
 FOLLOWER_POINTS: Final = ("after-register", "after-append", "after-take", "after-answer", "before-done", "after-done")
 RARE: Final = {"after-epoch": 1, "after-publish": 1, "after-register": 3, "after-answer": 15}
 SENDING: Final = {"after-claim", "after-send", "after-settle-call", "after-answer"}
-PASSES: Final = 80  # a point strikes at the latest when it is passed so often: some seconds of traffic
 
 LOOK: Final = 0.05
 
@@ -50,11 +49,15 @@ class Slot:
 
 @define(eq=False)
 class Rig:
-    """Everything that runs, and what was done to it. Times are monotonic seconds."""
+    """Everything that runs, and what was done to it. Times are monotonic seconds.
+
+    `armed` is the share of processes that get a crash point, which strikes when it is passed `passes` times at most.
+    """
 
     place: Place
     chance: random.Random
-    armed: float  # the share of processes that get a crash point
+    armed: float
+    passes: int
     freezing: bool
     deaths: dict[int, float] = field(factory=dict)
     counts: Counter[str] = field(factory=Counter)
@@ -99,7 +102,7 @@ class Rig:
         if self.calm or not slot.points or self.chance.random() >= self.armed:
             return ""
         point = self.chance.choice(slot.points)
-        count = self.chance.randint(1, RARE.get(point, PASSES))
+        count = self.chance.randint(1, min(self.passes, RARE.get(point, self.passes)))
         how = ":freeze" if self.freezing and self.chance.random() < 0.2 else ""
         return f"{point}:{count}{how}"
 

@@ -200,6 +200,8 @@ class Run:
             case "freeze":
                 if leads and left > LONG_FREEZE and self.chance.random() < 0.3:
                     seconds, who = LONG_FREEZE, "leader until it is ended"
+                elif not leads and left > LONG_FREEZE:
+                    seconds *= 3  # beyond the 5 s after which it is no member any more
                 nursery.start_soon(self.rig.freeze, pid, who, seconds)
             case "disk":
                 nursery.start_soon(self.rig.starve, pid, who, seconds)
@@ -273,7 +275,8 @@ def main(arguments: list[str] | None = None) -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tb-") as name, Sandbox() as sandbox:
         chance = random.Random(options.seed)
-        rig = Rig(Place(Path(name)), chance, options.armed, "freeze" in options.kill)
+        passes = max(4, round(options.rate * 0.8))
+        rig = Rig(Place(Path(name)), chance, options.armed, passes, "freeze" in options.kill)
         run = Run(options, sandbox, rig, chance, began)
         trio.run(run.live)
         facts = run.facts()
