@@ -35,6 +35,7 @@ async def tour():
         nursery.cancel_scope.cancel()
 
 trio.run(tour)
+serve()
 """
 
 
