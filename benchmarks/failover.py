@@ -1,4 +1,4 @@
-"""How long a conversation stops when the leader dies: from SIGKILL (or SIGSTOP) to the next update in its program's hands.
+"""How long a conversation stops when the leader dies: from SIGKILL or SIGSTOP to the next update in a program's hands.
 
 Not part of `make bench`: it takes seconds a run. `python -m benchmarks.failover --runs 30 [--standby] --json`
 """
