@@ -5,6 +5,8 @@ import { el } from "/page/dom.js";
 const FILES = ["animation", "video", "audio", "voice", "video_note", "sticker", "document"];
 const WORDS = { animation: "Animation", video: "Video", audio: "Audio", voice: "Voice message", video_note: "Video message", sticker: "Sticker", document: "File" };
 
+const HIGHEST = 320; // pixels of a picture in the chat
+
 const address = (file) => `/sandbox/file/${file.file_id}`;
 
 function size(bytes) {
@@ -14,8 +16,9 @@ function size(bytes) {
 
 function picture(photo, caption) {
   const best = photo.at(-1);
+  const scale = Math.min(1, HIGHEST / best.height); // the room is there before the picture is
   return el("a", { class: "picture", href: address(best), target: "_blank", rel: "noopener" },
-    el("img", { src: address(best), alt: caption || "Picture", width: best.width, height: best.height, loading: "lazy" }));
+    el("img", { src: address(best), alt: caption || "Picture", width: Math.round(best.width * scale), height: Math.round(best.height * scale), loading: "lazy" }));
 }
 
 function file(kind, about) {
