@@ -47,8 +47,8 @@ def no_leader(profile: Profile) -> NoLeader:
     )
 
 
-def ask(profile: Profile, kind: str, secret: Path, seconds: float = _PATIENCE) -> Any:
-    """Sends the request `kind`, which has no fields of its own, and returns the `result` of its ack.
+def ask(profile: Profile, kind: str, secret: Path, seconds: float = _PATIENCE, **fields: Any) -> Any:
+    """Sends the request `kind` with its own `fields`, and returns the `result` of its ack.
 
     Raises NoLeader, TimeoutError when the leader does not answer, and RequestRefused.
     """
@@ -63,7 +63,7 @@ def ask(profile: Profile, kind: str, secret: Path, seconds: float = _PATIENCE) -
         if not secret.exists():
             raise no_leader(profile) from None
         raise
-    request = {"kind": kind, "requestId": f"cli:{os.getpid()}:{os.urandom(4).hex()}", "auth": auth}
+    request = {"kind": kind, "requestId": f"cli:{os.getpid()}:{os.urandom(4).hex()}", "auth": auth, **fields}
     try:
         ack = request_plain(record["endpoint"], request, seconds)
     except NotSent:

@@ -26,7 +26,16 @@ from telegram_bus.core.envelopes import (
     ResolveAgentTarget,
     RouteAgentMessage,
 )
-from telegram_bus.core.extensions import Extension, FileGet, FilePart, FileSend, MembersList, OperatorStop, StatusGet
+from telegram_bus.core.extensions import (
+    Extension,
+    FileGet,
+    FilePart,
+    FileSend,
+    MembersList,
+    OperatorRequest,
+    OperatorStop,
+    StatusGet,
+)
 from telegram_bus.core.identity import (
     DURABLE_ADMISSION,
     EXTENSIONS,
@@ -46,6 +55,7 @@ __all__ = [
     "Handoff",
     "Leave",
     "ListMembers",
+    "Operate",
     "Provision",
     "Refuse",
     "ReportStatus",
@@ -166,6 +176,13 @@ class ReportStatus:
 
 
 @frozen(kw_only=True)
+class Operate:
+    """Do what somebody who looks after the bus asks for, and answer what came of it."""
+
+    request: OperatorRequest
+
+
+@frozen(kw_only=True)
 class Stop:
     """End in order."""
 
@@ -183,6 +200,7 @@ Decision = (
     | Handoff
     | ListMembers
     | ReportStatus
+    | Operate
     | Stop
 )
 
@@ -193,7 +211,7 @@ def authorise(envelope: Envelope, rules: Rules) -> Refuse | None:
     """Checks 1 and 2: a response is no request, and the secret must be the right one."""
     if isinstance(envelope, Ack):
         return Refuse(message="a response is not a request")
-    if isinstance(envelope, OperatorStop):
+    if isinstance(envelope, OperatorRequest):
         if not rules.operator_secret or not _same(envelope.auth, rules.operator_secret):
             return Refuse(message=f"{envelope.KIND} needs the operator's secret (the file operator.secret)")
         return None
@@ -321,6 +339,8 @@ def _decide_extension(envelope: Extension) -> Decision:
             return ReportStatus()
         case OperatorStop():
             return Stop()
+        case OperatorRequest():
+            return Operate(request=envelope)
         case _:
             return Refuse(message=f"this leader does not know what to do with {envelope.KIND}")
 

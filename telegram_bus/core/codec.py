@@ -39,6 +39,11 @@ _KINDS: Final[tuple[type[Envelope], ...]] = (
     extensions.MembersList,
     extensions.StatusGet,
     extensions.OperatorStop,
+    extensions.OperatorPurge,
+    extensions.UpdatesList,
+    extensions.UpdatesRetry,
+    extensions.UpdatesDrop,
+    extensions.FileExpect,
     extensions.FileSend,
     extensions.FileGet,
 )

@@ -8,7 +8,22 @@ from attrs import frozen
 
 from telegram_bus.core.envelopes import Envelope, FollowerRequest
 
-__all__ = ["Carrying", "Extension", "FileGet", "FilePart", "FileSend", "MembersList", "OperatorStop", "StatusGet"]
+__all__ = [
+    "Carrying",
+    "Extension",
+    "FileExpect",
+    "FileGet",
+    "FilePart",
+    "FileSend",
+    "MembersList",
+    "OperatorPurge",
+    "OperatorRequest",
+    "OperatorStop",
+    "StatusGet",
+    "UpdatesDrop",
+    "UpdatesList",
+    "UpdatesRetry",
+]
 
 
 @frozen(kw_only=True)
@@ -37,10 +52,51 @@ class StatusGet(Extension):
 
 
 @frozen(kw_only=True)
-class OperatorStop(Extension):
-    """Asks the leader to end in order; needs the operator's secret."""
+class OperatorRequest(Extension):
+    """A request of whoever looks after the bus: its `auth` is the operator's secret."""
+
+
+@frozen(kw_only=True)
+class OperatorStop(OperatorRequest):
+    """Asks the leader to end in order."""
 
     KIND: ClassVar[str] = "x.operator.stop"
+
+
+@frozen(kw_only=True)
+class UpdatesList(OperatorRequest):
+    """Asks for the updates that wait and for those that were set aside, `limit` of each (100, and 1,000 at most)."""
+
+    KIND: ClassVar[str] = "x.operator.updates.list"
+
+    limit: int | None = None
+
+
+@frozen(kw_only=True)
+class UpdatesRetry(OperatorRequest):
+    """Has updates delivered that were set aside; `ids` are the leader's own numbers, as in the list."""
+
+    KIND: ClassVar[str] = "x.operator.updates.retry"
+
+    ids: tuple[int, ...]
+
+
+@frozen(kw_only=True)
+class UpdatesDrop(OperatorRequest):
+    """Lets go of updates that wait or were set aside."""
+
+    KIND: ClassVar[str] = "x.operator.updates.drop"
+
+    ids: tuple[int, ...]
+
+
+@frozen(kw_only=True)
+class OperatorPurge(OperatorRequest):
+    """Has what is out of date deleted now; `settled`: and the bodies of all updates that were dealt with."""
+
+    KIND: ClassVar[str] = "x.operator.purge"
+
+    settled: bool | None = None
 
 
 @frozen(kw_only=True)
@@ -70,6 +126,13 @@ class FileGet(FollowerRequest):
     KIND: ClassVar[str] = "x.file.get"
 
     file_id: str
+
+
+@frozen(kw_only=True)
+class FileExpect(Extension):
+    """Says that open descriptors will come beside lines of this connection, which are not looked for otherwise."""
+
+    KIND: ClassVar[str] = "x.file.expect"
 
 
 Carrying = FileSend | FileGet

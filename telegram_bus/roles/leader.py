@@ -145,6 +145,7 @@ class _Leader:
             links=self.links,
             bot=BotFacts(id=settings.bot_id),
             lost=lambda: lease.lost is not None,
+            keep=settings.keep,
             pid=os.getpid(),
         )
         self.notices = Notices(chat_id=settings.chat, call=self.sender.call)

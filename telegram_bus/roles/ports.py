@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
+from telegram_bus.core.extensions import OperatorRequest
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned
 from telegram_bus.roles.files import Enclosed
@@ -73,6 +74,9 @@ class LeaderPorts(Protocol):
 
     def status(self) -> dict[str, Any]:
         """The leader's state, for `x.status.get`."""
+
+    async def operate(self, request: OperatorRequest) -> Any:
+        """Does what somebody who looks after the bus asks for; raises StateError."""
 
     def request_stop(self) -> None:
         """Begins an orderly end."""

@@ -12,7 +12,7 @@ from telegram_bus.core import admission
 from telegram_bus.core.answers import destination, failed, members, refused
 from telegram_bus.core.envelopes import ABSENT, Ack, Envelope, Heartbeat
 from telegram_bus.core.errors import BusError
-from telegram_bus.core.extensions import Extension, FileGet
+from telegram_bus.core.extensions import Extension, FileGet, OperatorRequest
 from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Caller, Denied, judge, judge_files
 from telegram_bus.core.registry import STALE_AFTER_MS, Member, Registry, key_of
 from telegram_bus.roles.files import Enclosed
@@ -91,9 +91,8 @@ class Requests:
                 return _accepted(envelope, self._ports.status())
             case admission.ListMembers():
                 return self._list(envelope, decision)
-            case admission.Stop():
-                self._ports.request_stop()
-                return _accepted(envelope)
+            case admission.Operate() | admission.Stop():
+                return self._obey(envelope, decision)
             case admission.Call() | admission.Fetch():
                 return self._call_or_fetch(envelope, decision, peer)
             case admission.Resolve(member=member) | admission.Route(member=member):
@@ -110,6 +109,16 @@ class Requests:
                 return lambda: self._guarded(envelope, self._hand_over(envelope, decision))
             case _:
                 assert_never(decision)
+
+    def _obey(self, envelope: Envelope, decision: admission.Operate | admission.Stop) -> Answer:
+        if isinstance(decision, admission.Operate):
+            request = decision.request
+            return lambda: self._guarded(envelope, self._operate(request))
+        self._ports.request_stop()
+        return _accepted(envelope)
+
+    async def _operate(self, request: OperatorRequest) -> Ack:
+        return _accepted(request, await self._ports.operate(request))
 
     async def _guarded(self, envelope: Envelope, work: Awaitable[Ack]) -> Ack:
         try:

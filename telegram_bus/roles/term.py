@@ -16,6 +16,7 @@ from telegram_bus.botapi.polling import PollState
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
 from telegram_bus.core.errors import NotSent, RequestRefused
+from telegram_bus.core.extensions import OperatorRequest
 from telegram_bus.core.files import file_ids
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
 from telegram_bus.core.permissions import Allowed, Owned
@@ -27,12 +28,13 @@ from telegram_bus.core.values import Number
 from telegram_bus.home import Profile
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.calls import Calls
+from telegram_bus.roles.care import Care
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.files import Enclosed, Files
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.threads import Threads
 from telegram_bus.roles.watched import Watched
-from telegram_bus.store import NewUpdate, Store
+from telegram_bus.store import NewUpdate, Retention, Store
 from telegram_bus.wire.descriptors import Descriptors
 
 __all__ = ["AGENT_MESSAGES", "Term", "now_ms"]
@@ -107,6 +109,7 @@ class Term:
     links: Links
     bot: BotFacts
     lost: Callable[[], bool] = field(repr=False)
+    keep: Retention = field(factory=Retention)
     since_ms: int = field(factory=now_ms)
     polling: Watched[PollState | None] = field(factory=lambda: Watched(None))
     stop_wanted: trio.Event = field(factory=trio.Event)
@@ -274,6 +277,11 @@ class Term:
             "waiting": self.deliveries.total_waiting(),
             "followers": [self._follower(member) for member in self.registry],
         }
+
+    async def operate(self, request: OperatorRequest) -> Any:
+        """Do what somebody who looks after the bus asks for."""
+        care = Care(store=self.store, deliveries=self.deliveries, keep=self.keep, now_ms=now_ms)
+        return await care.operate(request)
 
     def request_stop(self) -> None:
         """Begin an orderly end."""

@@ -364,9 +364,10 @@ def counts(db: Connection) -> Counts:
         "(SELECT count(*) FROM updates WHERE outcome IS NULL AND owner_key IS NULL), "
         "(SELECT count(*) FROM updates WHERE settled_ms IS NOT NULL), (SELECT count(*) FROM bindings), "
         "(SELECT count(*) FROM messages), (SELECT count(*) FROM calls), "
-        "(SELECT count(*) FROM calls WHERE answer IS NULL)"
+        "(SELECT count(*) FROM calls WHERE answer IS NULL), "
+        f"(SELECT count(*) FROM updates WHERE {_ASIDE})"
     ).fetchone()
-    names = ("waiting", "unowned", "settled", "bindings", "messages", "calls", "unsettled_calls")
+    names = ("waiting", "unowned", "settled", "bindings", "messages", "calls", "unsettled_calls", "aside")
     return Counts(**dict(zip(names, row, strict=True)))
 
 

@@ -141,6 +141,7 @@ class Counts:
     messages: int
     calls: int
     unsettled_calls: int
+    aside: int
 
 
 DAY_MS: Final = 24 * 3600 * 1000

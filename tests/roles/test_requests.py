@@ -29,7 +29,7 @@ from telegram_bus.core.envelopes import (
     Target,
 )
 from telegram_bus.core.errors import ApiError, CommitUnknown, NotSent, RequestRefused
-from telegram_bus.core.extensions import MembersList, OperatorStop, StatusGet
+from telegram_bus.core.extensions import MembersList, OperatorPurge, OperatorRequest, OperatorStop, StatusGet
 from telegram_bus.core.identity import DURABLE_ADMISSION, ours
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member, Provisioned
@@ -127,6 +127,10 @@ class Leader:
 
     def status(self) -> dict[str, Any]:
         return {"state": "polling"}
+
+    async def operate(self, request: OperatorRequest) -> Any:
+        self.done.append(request.KIND)
+        return {"rows": 3}
 
     def request_stop(self) -> None:
         self.done.append("stop")
@@ -457,3 +461,11 @@ async def test_only_the_operator_stops_the_leader(leader: Leader) -> None:
     assert leader.done == []
     assert (await leader.ask(OperatorStop(request_id="1", auth="o"))).ok
     assert leader.done == ["stop"]
+
+
+async def test_only_the_operator_looks_after_the_bus(leader: Leader) -> None:
+    assert not (await leader.ask(OperatorPurge(request_id="1"))).ok
+    assert leader.done == []
+    answer = await leader.ask(OperatorPurge(request_id="1", auth="o"))
+    assert answer.result == {"rows": 3}
+    assert leader.done == ["x.operator.purge"]
