@@ -18,7 +18,8 @@ import attrs
 import trio
 
 from telegram_bus.sandbox.client import Client
-from telegram_bus.sandbox.script import FailedError, Player, ScriptError, Step, read_script
+from telegram_bus.sandbox.player import FailedError, Player
+from telegram_bus.sandbox.script import ScriptError, Step, read_script
 
 __all__ = ["Scenario"]
 

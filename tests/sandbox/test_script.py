@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from telegram_bus.sandbox.script import FailedError, Player, ScriptError, Step, read_script
+from telegram_bus.sandbox.player import FailedError, Player
+from telegram_bus.sandbox.script import ScriptError, Step, read_script
 from telegram_bus.testing import Sandbox
 
 Json = dict[str, Any]
