@@ -56,6 +56,11 @@ class FileLimits:
     upload: int = 50 * MB
     download: int = 20 * MB
 
+    @property
+    def way_out(self) -> str:
+        """What to do about them, for people."""
+        return f" ({OWN_SERVER})" if self == FileLimits() else ""
+
     @classmethod
     def of(cls, api_root: str) -> FileLimits:
         """Those of Telegram's own server, or of any other."""
@@ -87,7 +92,7 @@ class Enclosed:
             if size > limits.upload:
                 raise RequestRefused(
                     f"{part.name} has {_mb(size)} MB; {limits.server} takes {_mb(limits.upload)} MB at most: "
-                    f"send it in parts or compressed ({OWN_SERVER})"
+                    f"send it in parts or compressed{limits.way_out}"
                 )
 
     def facts(self) -> list[Any]:
@@ -198,7 +203,7 @@ class Files:
         try:
             found = await self.call("getFile", {"file_id": file_id})
         except ApiError as error:
-            if "too big" in error.description.lower():
+            if "too big" in error.description.lower() and self.limits == FileLimits():
                 raise self._too_large() from error
             raise
         path = found.get("file_path") if isinstance(found, dict) else None

@@ -25,7 +25,7 @@ from telegram_bus.core.errors import (
     NotSent,
     RequestRefused,
 )
-from telegram_bus.core.extensions import FileSend
+from telegram_bus.core.extensions import FileExpect, FileSend
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.wire.connection import Connection, Peer, credentials_of, is_trusted
 from telegram_bus.wire.descriptors import MAX_DESCRIPTORS, Descriptors
@@ -141,6 +141,8 @@ class BusClient:
             await connection.wait_drained()
             if connection is not self._connection:
                 raise NotSent("the connection was lost before the request could be sent")
+        if descriptors and not connection.expected:
+            await self._announce_files(connection, envelope)
         waiting = self._put(connection, envelope, line, descriptors)
         await self._flush(connection)
         if waiting.result is not None:
@@ -175,6 +177,19 @@ class BusClient:
             self._attempt = None
         if self._connection is not None:
             self._lose(self._connection, reason)
+
+    async def _announce_files(self, connection: Connection, envelope: Envelope) -> None:
+        """Have the server look for open files on this connection, which costs it a little with each line."""
+        asked = FileExpect(request_id=f"{envelope.request_id}:files", auth=envelope.auth)
+        try:
+            ack = await self.request(asked)
+        except AnswerLost as lost:
+            raise NotSent(f"the files were not sent: {lost}") from lost
+        if not ack.ok:
+            raise RequestRefused(ack.message or "the server takes no files")
+        if connection is not self._connection:
+            raise NotSent("the connection was lost before the request could be sent")
+        connection.expected = True
 
     # requests
 

@@ -72,6 +72,7 @@ class Connection:
         "_out",
         "_sock",
         "drained",
+        "expected",
         "held",
         "lines",
         "progress_at",
@@ -89,7 +90,8 @@ class Connection:
         self._due = False  # some task is about to flush
         self._beside: deque[tuple[int, Descriptors]] = deque()  # what goes with the byte at this place of the stream
         self.held: deque[Descriptors] = deque()
-        self.takes = False  # recvmsg takes up to a microsecond more than recv
+        self.takes = False  # recvmsg takes some microseconds more than recv
+        self.expected = False  # whether the other side takes them
         self.lines = LineSplitter(limit)
         self.queued = 0  # bytes that were ever put
         self.unsent = 0  # bytes of them that the kernel has not taken

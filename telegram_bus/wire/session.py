@@ -12,7 +12,7 @@ import trio
 from telegram_bus.core.codec import decode, encode
 from telegram_bus.core.envelopes import Ack, Envelope
 from telegram_bus.core.errors import BusError, InvalidEnvelope, LineTooLong
-from telegram_bus.core.extensions import Carrying
+from telegram_bus.core.extensions import Carrying, FileExpect
 from telegram_bus.wire.connection import Connection, Peer
 from telegram_bus.wire.descriptors import Descriptors, TooManyDescriptors
 
@@ -181,6 +181,9 @@ class Session:
             self.connection.drop_held()  # nobody knows any more which line they belong to
             self._give_now(_failure(INVALID, fault))
             return
+        if isinstance(envelope, FileExpect):
+            self._expect_files(envelope)
+            return
         peer, beside = self._peer, None
         if self.connection.held and isinstance(envelope, Carrying):
             beside = self.connection.held.popleft()
@@ -201,6 +204,13 @@ class Session:
         self._in_flight_bytes += len(line)
         self._leave_unknown()
         nursery.start_soon(self._work, envelope, answer, len(line), nursery)
+
+    def _expect_files(self, envelope: FileExpect) -> None:
+        """A matter of the connection alone: who has had a request accepted may bring files."""
+        known = self.is_known()
+        self.connection.takes = known
+        message = None if known else "open files are taken once a request on this connection was accepted"
+        self._give_now(Ack(request_id=envelope.request_id, ok=known, message=message))
 
     async def _work(
         self, envelope: Envelope, work: Callable[[], Awaitable[Ack]], size: int, nursery: trio.Nursery
@@ -253,7 +263,6 @@ class Session:
 
     def _become_known(self) -> None:
         self._known = True
-        self.connection.takes = True
         self.connection.lines.limit = self._limits.line
         self._leave_unknown()
 

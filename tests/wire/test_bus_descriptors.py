@@ -16,11 +16,11 @@ import trio
 from telegram_bus.core.codec import encode
 from telegram_bus.core.envelopes import Ack, Envelope
 from telegram_bus.core.errors import CommitUnknown, NotSent, RequestRefused
-from telegram_bus.core.extensions import FileGet, FilePart, FileSend
+from telegram_bus.core.extensions import FileExpect, FileGet, FilePart, FileSend
 from telegram_bus.wire.client import open_client
 from telegram_bus.wire.descriptors import MAX_DESCRIPTORS, Descriptors
 from telegram_bus.wire.server import Answer, Peer
-from tests.wire.bus_peers import SECRET, Server, beat, everybody, heartbeat, nobody
+from tests.wire.bus_peers import SECRET, RawPeer, Server, beat, everybody, heartbeat, nobody
 
 
 def upload(request_id: str, count: int = 1) -> FileSend:
@@ -140,15 +140,24 @@ async def test_from_an_unknown_peer_no_file_is_taken(server: Server) -> None:
     await server.start(Reads(), is_known=nobody)
     async with open_client(lambda: server.path) as client:
         with file_with(b"x") as file:
-            first = await client.request(upload("1"), [file.fileno()])
-            second = await client.request(upload("2"), [file.fileno()])
-    assert first.result == "none came"  # the answer to it made the peer a known one
-    assert second.result == ["x"]
+            with pytest.raises(RequestRefused, match="once a request on this connection was accepted"):
+                await client.request(upload("1"), [file.fileno()])
+            await client.request(beat())  # the answer to it makes the peer a known one
+            assert (await client.request(upload("2"), [file.fileno()])).result == ["x"]
+
+
+async def test_from_a_peer_that_does_not_announce_them_none_is_taken(server: Server) -> None:
+    await server.start(Reads(), is_known=everybody)
+    peer = await server.connect()
+    assert (await peer.ask(heartbeat()))["ok"]
+    with file_with(b"x") as file:
+        socket.send_fds(_blocking(peer.stream), [encode(upload("1"))], [file.fileno()])
+    assert (await peer.answer())["result"] == "none came"
 
 
 async def test_files_that_no_request_wants_are_closed(server: Server) -> None:
     await server.start(Reads(), is_known=everybody)
-    peer = await server.connect()
+    peer = await expecting(server)
     with file_with(b"x") as file:
         socket.send_fds(_blocking(peer.stream), [heartbeat()], [file.fileno()])
     assert (await peer.answer())["ok"]
@@ -159,7 +168,7 @@ async def test_files_that_no_request_wants_are_closed(server: Server) -> None:
 async def test_an_invalid_line_costs_the_files_that_came_with_it(server: Server) -> None:
     """So that no other request gets them."""
     await server.start(Reads(), is_known=everybody)
-    peer = await server.connect()
+    peer = await expecting(server)
     with file_with(b"x") as file:
         socket.send_fds(_blocking(peer.stream), [b"{}\n" + encode(upload("1"))], [file.fileno()])
     assert not (await peer.answer())["ok"]
@@ -168,8 +177,7 @@ async def test_an_invalid_line_costs_the_files_that_came_with_it(server: Server)
 
 async def test_files_without_end_end_the_connection(server: Server) -> None:
     await server.start(Reads(), is_known=everybody)
-    peer = await server.connect()
-    assert (await peer.ask(heartbeat()))["ok"]
+    peer = await expecting(server)
     with file_with(b"x") as file:
         for _ in range(20):
             try:
@@ -183,7 +191,7 @@ async def test_files_without_end_end_the_connection(server: Server) -> None:
 
 async def test_more_files_than_an_album_has_are_refused_on_both_sides(server: Server) -> None:
     await server.start(Reads(), is_known=everybody)
-    peer = await server.connect()
+    peer = await expecting(server)
     with file_with(b"x") as file:
         many = [file.fileno()] * (MAX_DESCRIPTORS + 1)
         async with open_client(lambda: server.path) as client:
@@ -213,6 +221,13 @@ async def test_a_file_beside_a_request_that_was_never_sent_is_closed(server: Ser
 
             nursery.start_soon(send)
     assert temporaries() == 0
+
+
+async def expecting(server: Server) -> RawPeer:
+    """A peer from which files are taken."""
+    peer = await server.connect()
+    assert (await peer.ask(encode(FileExpect(request_id="e", auth=SECRET))))["ok"]
+    return peer
 
 
 def _blocking(stream: trio.SocketStream) -> socket.socket:
