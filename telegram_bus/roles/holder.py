@@ -30,7 +30,16 @@ from telegram_bus.core.election import (
 from telegram_bus.home import Profile
 from telegram_bus.roles.record import LeaderRecord, read_leader
 
-__all__ = ["DEFAULT_TIMES", "Times", "answering_leader", "describe", "probe", "this_process", "watch_holder"]
+__all__ = [
+    "DEFAULT_TIMES",
+    "Times",
+    "answering_leader",
+    "describe",
+    "probe",
+    "this_process",
+    "wait_ended",
+    "watch_holder",
+]
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +110,21 @@ async def probe(endpoint: str, seconds: float) -> ProbeResult:
                 # a full queue of connections looks like this, and a frozen leader has one
                 await trio.sleep(POLL * 2)
     return "unanswered"
+
+
+async def wait_ended(profile: Profile) -> None:
+    """Return at the moment at which the holder's process ends; where the system cannot tell, wait for ever."""
+    record = read_leader(profile)
+    try:
+        descriptor = os.pidfd_open(record.pid) if record is not None and hasattr(os, "pidfd_open") else -1
+    except (OSError, OverflowError):  # it has ended before, or is none of our namespace
+        descriptor = -1
+    if descriptor < 0:
+        await trio.sleep_forever()
+    try:
+        await trio.lowlevel.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 async def watch_holder(

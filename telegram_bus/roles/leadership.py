@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 import trio
 from attrs import define, field
@@ -18,13 +19,25 @@ from telegram_bus.core.errors import LeadershipLost, SettingsError, StateError
 from telegram_bus.core.values import ProtocolIdentity
 from telegram_bus.home import Home, Profile, ensure_private_directory, user_locks_dir
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.holder import DEFAULT_TIMES, POLL, Times, answering_leader, describe, this_process, watch_holder
+from telegram_bus.roles.holder import (
+    DEFAULT_TIMES,
+    POLL,
+    Times,
+    answering_leader,
+    describe,
+    this_process,
+    wait_ended,
+    watch_holder,
+)
 from telegram_bus.roles.record import LeaderRecord, read_leader, write_leader
 from telegram_bus.roles.settings import Settings
 
 __all__ = ["LeaderRecord", "Term", "Times", "bot_lock_path", "hold_leadership", "read_leader"]
 
 log = logging.getLogger(__name__)
+
+RING_ANEW: Final = 1.0
+"""Seconds after which another look is taken at who holds the locks."""
 
 Report = Callable[[str], None]
 
@@ -181,7 +194,7 @@ async def _wait_for_locks(
     *,
     refused_by: trio.CancelScope | None = None,
 ) -> tuple[FileLock, ...]:
-    """Try the locks every 25 ms while watching whoever holds them.
+    """Try the locks every 25 ms, and when their holder ends, while watching whoever holds them.
 
     An answer of the holder cancels `refused_by`, where it is given.
     """
@@ -192,8 +205,11 @@ async def _wait_for_locks(
                 nursery.start_soon(_watch, holder, report, times)
                 if refused_by is not None:
                     nursery.start_soon(_cancel_when_answered, holder, refused_by, times)
+                ring, bell = trio.open_memory_channel[None](1)
+                nursery.start_soon(_ring_when_it_ends, holder, ring)
                 while isinstance(held, Profile) and held.directory == holder.directory:
-                    await trio.sleep(POLL)
+                    with trio.move_on_after(POLL):
+                        await bell.receive()
                     try:
                         held = _try_locks(profile, settings)
                     except StateError as error:
@@ -210,6 +226,16 @@ async def _wait_for_locks(
                 raise held
             case _:
                 return held
+
+
+async def _ring_when_it_ends(holder: Profile, ring: trio.MemorySendChannel[None]) -> None:
+    """Waiting for the process itself is faster than any rhythm, and nobody else has begun to start a leader by then."""
+    while True:
+        with trio.move_on_after(RING_ANEW):
+            await wait_ended(holder)
+            with suppress(trio.WouldBlock):
+                ring.send_nowait(None)
+            await trio.sleep_forever()
 
 
 def _try_locks(profile: Profile, settings: Settings) -> tuple[FileLock, ...] | Profile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import random
 import time
@@ -51,6 +52,8 @@ PARENT_VARIABLE: Final = "TELEGRAM_BUS_PARENT"
 
 LOCK_EVERY: Final = 0.25
 """Seconds between two tries for the start lock: a starter that died is replaced so fast."""
+LOOK: Final = 0.01
+"""Seconds between two looks at leader.json while there is no leader: a look takes 2 µs."""
 STUCK: Final = 60.0
 """Seconds after which whoever holds the start lock must be suspended itself (Ctrl-Z): a start takes a third of that.
 
@@ -81,8 +84,13 @@ async def ensure_leader(
     record = await answering_leader(profile, times.probe)
     if record is not None:
         return record
-    await trio.sleep(head_start)
-    search = _Search(profile, may_start and not os.environ.get(PARENT_VARIABLE), report, times)
+    search = _Search(
+        profile,
+        may_start and not os.environ.get(PARENT_VARIABLE),
+        report,
+        times,
+        starts_at=trio.current_time() + head_start,
+    )
     return await search.run()
 
 
@@ -139,6 +147,7 @@ class _Search:
     report: Callable[[str], None]
     times: Times
     obeys_back_off: bool = True
+    starts_at: float = -math.inf
     _lock: FileLock | None = None
     _lock_tried: float = -LOCK_EVERY
     _doubt: str | None = None
@@ -192,7 +201,7 @@ class _Search:
     async def _new_record(self) -> None:
         """Wait until leader.json is another file: who becomes the leader writes it, and a look costs microseconds."""
         while _identity(self.profile.leader_json) == self._record:  # noqa: ASYNC110 - another process writes it
-            await trio.sleep(POLL)
+            await trio.sleep(LOOK)
 
     def _next_step(self) -> StartStep:
         """Look at the files, take the start lock where that is our turn, and decide."""
@@ -218,6 +227,8 @@ class _Search:
 
     def _have_lock(self) -> bool:
         now = trio.current_time()
+        if now < self.starts_at:
+            return False
         if self._lock is None and now - self._lock_tried >= LOCK_EVERY:
             self._lock_tried = now
             self.profile.ensure()
