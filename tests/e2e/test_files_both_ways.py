@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import struct
 import zlib
 from collections.abc import Callable, Coroutine, Iterator
@@ -15,6 +16,7 @@ import trio
 
 import telegram_bus
 from telegram_bus import Media
+from telegram_bus.cli.asking import ask
 from telegram_bus.cli.demo_bus import DemoBus, open_demo_bus
 from telegram_bus.sandbox.client import Client
 
@@ -186,3 +188,44 @@ def test_what_cannot_be_sent_is_refused_with_a_reason(demo: DemoBus, tmp_path: P
             await bus.send_file(tmp_path / "huge")
 
     with_bus(demo, "refused", work)
+
+
+def test_a_flood_limit_in_the_middle_costs_nothing_but_time(demo: DemoBus, person: Client) -> None:
+    person.refuse("sendDocument", 429, "Too Many Requests: retry after 1", parameters={"retry_after": 1}, times=1)
+
+    async def work(bus: telegram_bus.Bus) -> None:
+        sent = await bus.send_file(b"patient " * 50_000)
+        assert person.file(sent.raw["document"]["file_id"]) == b"patient " * 50_000
+
+    with_bus(demo, "patient", work)
+
+
+def test_a_leader_that_dies_in_the_middle_leaves_no_second_copy(demo: DemoBus, person: Client) -> None:
+    """Nobody knows whether the file arrived, and that is what its sender hears; the next file goes out by the next."""
+
+    async def work(bus: telegram_bus.Bus) -> None:
+        fault = person.hang("sendDocument", effect=True, times=1)
+        before = len(person.record(method="sendDocument"))
+
+        async def kill() -> None:
+            await trio.to_thread.run_sync(lambda: person.wait_for_record(before + 1, method="sendDocument"))
+            os.kill(leader_pid(demo), signal.SIGKILL)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(kill)
+            with pytest.raises(telegram_bus.CommitUnknown):
+                await bus.send_file(b"perhaps", name="perhaps.txt")
+        person.cancel_faults(fault)
+        assert (await bus.send_file(b"surely")).message_id
+        names = [message["document"]["file_name"] for message in documents(person, thread_of(bus))]
+        assert names.count("perhaps.txt") <= 1
+
+    with_bus(demo, "unlucky", work)
+
+
+def leader_pid(demo: DemoBus) -> int:
+    return int(ask(demo.profile, "x.status.get", demo.profile.follower_secret)["pid"])
+
+
+def documents(person: Client, thread: int) -> list[dict[str, Any]]:
+    return [message for message in person.messages(thread_id=thread) if "document" in message]

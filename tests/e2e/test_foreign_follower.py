@@ -77,6 +77,7 @@ class Foreign:
             "profileKey": self.key,
             "threadName": self.key,
             "busSocketPath": str(self.path),
+            "cwd": str(self.path.parent),
         }
         return self.ask("follower.register", registration=registration)
 
@@ -171,3 +172,27 @@ def test_it_may_do_what_its_policy_says_and_nothing_else(foreign: Foreign) -> No
     assert not foreign.ask("x.operator.stop")["ok"]
     unknown = foreign.line('{"kind": "x.nothing.here", "requestId": "1"}')
     assert (unknown["requestId"], unknown["ok"]) == ("invalid", False)
+
+
+@each
+def test_files_travel_by_their_paths_only_without_the_extensions(foreign: Foreign, tmp_path: Path) -> None:
+    place = foreign.register()["result"]
+    body = {"chat_id": place["chatId"], "message_thread_id": place["threadId"]}
+    (tmp_path / "a.txt").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+
+    def upload(path: str) -> dict[str, Any]:
+        args = ["sendDocument", body, "document", path, "shown.txt"]
+        return foreign.say("follower.callApi", method="callMultipart", args=args)
+
+    sent = upload(f"{tmp_path}/a.txt")
+    if "telegram-bus-ext-v1" in foreign.capabilities:
+        assert "path must be" in sent["message"]
+        return
+    assert sent["result"]["document"]["file_name"] == "shown.txt"
+    assert "symbolic links" in upload(f"{tmp_path}/link")["message"]
+    assert "must lie in" in upload("/etc/passwd")["message"]
+    file_id = sent["result"]["document"]["file_id"]
+    fetched = foreign.say("follower.callApi", method="downloadFile", args=[file_id, "../b.txt"])["result"]
+    assert Path(fetched["path"]).read_bytes() == b"content"
+    assert Path(fetched["path"]).parts[-4:] == ("followers", foreign.key, "files", "b.txt")
