@@ -10,6 +10,8 @@ from telegram_bus.testing import Sandbox
 
 __all__ = ["Call", "Traffic", "read_traffic"]
 
+KEPT_CALLS, KEPT_UPDATES = 20_000, 1_000  # how much a sandbox keeps
+
 
 @attrs.frozen
 class Call:
@@ -33,4 +35,7 @@ def read_traffic(sandbox: Sandbox) -> Traffic:
     """Everything that the sandbox's record holds now."""
     answered = [entry for entry in sandbox.record() if entry["ok"] is not None]
     calls = [Call(entry["method"], entry["params"], entry["ok"], entry["result"]) for entry in answered]
-    return Traffic(tuple(calls), tuple(sandbox.updates()))
+    updates = sandbox.updates()
+    assert len(answered) < KEPT_CALLS, "the sandbox has forgotten some calls"
+    assert len(updates) < KEPT_UPDATES, "the sandbox has forgotten some updates"
+    return Traffic(tuple(calls), tuple(updates))
