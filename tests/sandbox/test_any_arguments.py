@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from telegram_bus.sandbox import methods
@@ -101,6 +101,12 @@ some_arguments = st.fixed_dictionaries(
 
 
 @settings(max_examples=1000, deadline=None)
+@example(
+    method="sendMediaGroup",
+    params={"chat_id": "private", "media": [{"type": [], "media": "x"}]},
+    as_text=False,
+    further=False,
+)
 @given(
     method=st.sampled_from(sorted(methods.METHODS)),
     params=some_arguments,

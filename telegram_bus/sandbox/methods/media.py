@@ -132,7 +132,7 @@ def read_media(world: World, item: Any, parts: Args) -> Json:
     if not isinstance(item, dict):
         raise bad_request(prefix + "expected an Object")
     kind = item.get("type")
-    if kind not in _MEDIA:
+    if not isinstance(kind, str) or kind not in _MEDIA:
         raise bad_request(prefix + f'type "{kind}" is unsupported')
     fields = Args(item)
     text, entities = read_caption(fields)
