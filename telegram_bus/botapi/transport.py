@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, Final, Self, cast
 from urllib.parse import quote, unquote, urlsplit
 
@@ -22,7 +23,7 @@ from telegram_bus.botapi.proxy import environment_proxy, shown
 from telegram_bus.botapi.uploads import PIECE, FileBody, Upload, as_form_files, seconds_for
 from telegram_bus.core.errors import AnswerLost, ApiError, BusError, NotSent, RequestRefused, SettingsError
 
-__all__ = ["BotApi", "open_api"]
+__all__ = ["BotApi", "open_api", "tls_context"]
 
 CONNECT_SECONDS: Final = 10.0
 POOL_SECONDS: Final = 5.0
@@ -232,6 +233,12 @@ class BotApi:
         return text
 
 
+@cache
+def tls_context() -> ssl.SSLContext:
+    """One for all connections: it takes 20 ms, so whoever will soon be in a hurry asks for it in good time."""
+    return httpx.create_ssl_context()
+
+
 @asynccontextmanager
 async def open_api(
     token: str, *, root: str = "https://api.telegram.org", proxy: str | None = None
@@ -245,7 +252,7 @@ async def open_api(
         logging.getLogger(name).setLevel(logging.WARNING)
     root = root.rstrip("/")
     proxy = proxy or environment_proxy(root)
-    tls = httpx.create_ssl_context()  # one for all: it takes 20 ms
+    tls = tls_context()
     api = BotApi(
         token,
         root,
