@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from telegram_bus.botapi.polling import (
     ALLOWED_UPDATES,
@@ -22,7 +22,7 @@ from telegram_bus.botapi.polling import (
 )
 from telegram_bus.core.errors import AnswerLost, ApiError, NotSent, StateError
 
-__all__ = ["Commit", "PollApi", "run_poller"]
+__all__ = ["Commit", "Order", "PollApi", "Renewal", "run_poller"]
 
 Commit = Callable[[list[dict[str, Any]], int], Awaitable[None]]
 """Stores the updates and the offset of the next poll, durably; StateError means: not stored, try again."""
@@ -32,6 +32,9 @@ HANGING_WINDOWS: Final = 3
 
 SHORT_STATES: Final = frozenset({"starting", "offline", "rate-limited", "unauthorised", "webhook", "storage"})
 """From these one poll without waiting shows at once that all is well again. (In a conflict it would show nothing.)"""
+
+NEWEST: Final = -1
+"""An offset: the server forgets all but the newest update and answers with that one."""
 
 EAGER_SECONDS: Final = 0.5
 """An empty answer to a long poll that comes sooner than this is not asked for again at once."""
@@ -49,6 +52,33 @@ class PollApi(Protocol):
         """Any other method."""
 
 
+@define(eq=False)
+class Renewal:
+    """Lets others end the poll of this moment, whose connection is made anew then."""
+
+    _scope: trio.CancelScope | None = field(default=None, init=False)
+    reason: str = field(default="", init=False)
+
+    def ask(self, reason: str) -> None:
+        """End the poll that is on its way, if there is one."""
+        if self._scope is not None:
+            self.reason = reason
+            self._scope.cancel(reason)
+
+    def scope(self, seconds: float) -> trio.CancelScope:
+        """For the poller: the scope of its next poll."""
+        self._scope, self.reason = trio.CancelScope(deadline=trio.current_time() + seconds), ""
+        return self._scope
+
+
+@frozen(kw_only=True)
+class Order:
+    """What a person wants at the start, once: the backlog at Telegram dropped, a webhook removed that is in the way."""
+
+    drop_backlog: bool = False
+    delete_webhook: bool = False
+
+
 async def run_poller(
     api: PollApi,
     *,
@@ -57,6 +87,8 @@ async def run_poller(
     report: Callable[[PollState], None],
     window: float = 25.0,
     jitter: Callable[[], float] = random.random,
+    order: Order = Order(),
+    renewal: Renewal | None = None,
 ) -> NoReturn:
     """Poll from `offset` on for ever; every change of state and every completed poll is reported.
 
@@ -64,13 +96,19 @@ async def run_poller(
     returned. It may raise StateError (shown as `storage`, the same updates come again); anything else, LeadershipLost
     above all, ends the poller. Nothing that Telegram or the network does ends it.
     """
+    renewal = Renewal() if renewal is None else renewal
+    dropping = order.drop_backlog
     watch = _Watch(report)
     standing = Standing(started=trio.current_time())
     while True:
         try:
-            wait = 0.0 if watch.state in SHORT_STATES else window
-            answer = await _poll(api, offset, wait, window)
+            wait = 0.0 if dropping or watch.state in SHORT_STATES else window
+            answer = await _poll(api, NEWEST if dropping else offset, wait, window, renewal)
             updates, next_offset = sift(answer) if answer != [] else ([], offset)
+            if dropping:
+                await _store(commit, [], next_offset)
+                log.warning("dropped what waited at Telegram; the next update is %d or later", next_offset)
+                dropping, updates = False, []
             if updates:
                 if len(updates) < len(answer):
                     log.warning("Telegram sent %d updates without an id; skipped", len(answer) - len(updates))
@@ -81,6 +119,8 @@ async def run_poller(
             detail = step.detail
             if step.state == "webhook":
                 detail = await _webhook_detail(api, step.detail, window)
+                if order.delete_webhook and await _delete_webhook(api, detail):
+                    continue
             standing = step.standing
             watch.enter(step.state, detail)
             await trio.sleep(step.delay)
@@ -130,15 +170,16 @@ class _Watch:
         )
 
 
-async def _poll(api: PollApi, offset: int, wait: float, window: float) -> Any:
-    params = {"offset": offset, "limit": 100, "allowed_updates": list(ALLOWED_UPDATES)}
+async def _poll(api: PollApi, offset: int, wait: float, window: float, renewal: Renewal) -> Any:
+    params = {"offset": offset, "limit": 1 if offset < 0 else 100, "allowed_updates": list(ALLOWED_UPDATES)}
     begun = trio.current_time()
-    with trio.move_on_after(HANGING_WINDOWS * window):
+    with renewal.scope(HANGING_WINDOWS * window):
         answer = await api.poll(params, wait)
         if answer == [] and wait and trio.current_time() - begun < EAGER_SECONDS:
             await trio.sleep(EAGER_SECONDS)
         return answer
-    raise AnswerLost(f"getUpdates: no answer in {HANGING_WINDOWS * window:g} s; the connection is made anew")
+    reason = renewal.reason or f"no answer in {HANGING_WINDOWS * window:g} s"
+    raise AnswerLost(f"getUpdates: {reason}; the connection is made anew")
 
 
 async def _store(commit: Commit, updates: list[dict[str, Any]], next_offset: int) -> None:
@@ -146,6 +187,16 @@ async def _store(commit: Commit, updates: list[dict[str, Any]], next_offset: int
         await commit(updates, next_offset)
     except StateError as fault:
         raise _NotStored(fault) from fault
+
+
+async def _delete_webhook(api: PollApi, detail: str) -> bool:
+    try:
+        await api.call("deleteWebhook", {"drop_pending_updates": False})
+    except (ApiError, NotSent, AnswerLost) as error:
+        log.warning("the webhook was not removed: %s", error)
+        return False
+    log.warning("removed what was in the way: %s", detail)
+    return True
 
 
 async def _webhook_detail(api: PollApi, description: str, window: float) -> str:
@@ -158,4 +209,5 @@ async def _webhook_detail(api: PollApi, description: str, window: float) -> str:
         except (ApiError, NotSent, AnswerLost, TypeError, KeyError, ValueError):
             host = None
     where = f"a webhook at {host}" if host else "a webhook"
-    return f"{where} takes this bot's updates; remove it or use another bot ({description})"
+    way_out = "remove it (telegram-bus leader --delete-webhook) or use another bot"
+    return f"{where} takes this bot's updates; {way_out} ({description})"

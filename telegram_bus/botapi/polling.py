@@ -10,6 +10,7 @@ from telegram_bus.core.errors import AnswerLost, ApiError, BusError, StateError
 
 __all__ = [
     "ALLOWED_UPDATES",
+    "STOOD_DOWN",
     "PollState",
     "Standing",
     "State",
@@ -30,6 +31,9 @@ SLOW_SECONDS: Final = 60.0
 
 CONFLICTS: Final = 5
 """So often another poller is answered in kind before we stand down: each try robs it."""
+
+STOOD_DOWN: Final = "stood down"
+"""Stands in the detail of a conflict that has lasted."""
 
 RETRY_SECONDS: Final = 5.0
 """For a 429 that names no time."""
@@ -127,6 +131,6 @@ def _after_conflict(standing: Standing, now: float, window: float, jitter: float
     standing = evolve(standing, conflicts=conflicts, last_conflict=now)
     detail = "another program polls with the same bot token; end it, or give one of them a bot of its own"
     if conflicts > CONFLICTS:
-        detail += f"; stood down, trying again every {SLOW_SECONDS:g} s"
+        detail += f"; {STOOD_DOWN}, trying again every {SLOW_SECONDS:g} s"
         return Step(state="conflict", detail=detail, delay=SLOW_SECONDS, standing=standing)
     return Step(state="conflict", detail=detail, delay=backoff(conflicts, jitter), standing=standing)

@@ -45,6 +45,13 @@ def add_parser(subparsers: Any) -> None:
             option.flag, dest=option.name, metavar=option.metavar, help=f"{option.help}{default}", **several
         )
     parser.add_argument("--standby", action="store_true", help="wait until the leader of this bot is gone, then lead")
+    parser.add_argument("--replace", action="store_true", help="end the leader that runs, in order, and take its place")
+    parser.add_argument(
+        "--drop-backlog", action="store_true", help="forget what people wrote while nobody polled; else it is delivered"
+    )
+    parser.add_argument(
+        "--delete-webhook", action="store_true", help="remove a webhook that takes this bot's updates away from us"
+    )
     parser.add_argument("--verbose", action="store_true", help="say more")
     parser.add_argument("--detached", action="store_true", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
@@ -71,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     import trio  # noqa: PLC0415
 
+    from telegram_bus.botapi.poller import Order  # noqa: PLC0415
     from telegram_bus.roles.leader import run_leader  # noqa: PLC0415
 
     gc.freeze()
@@ -82,7 +90,13 @@ def run(arguments: argparse.Namespace) -> int:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(stop_on_signals, stop)
                 reason = await run_leader(
-                    profile, settings, detached=arguments.detached, standby=arguments.standby, stop=stop
+                    profile,
+                    settings,
+                    detached=arguments.detached,
+                    standby=arguments.standby,
+                    stop=stop,
+                    replace=arguments.replace,
+                    order=Order(drop_backlog=arguments.drop_backlog, delete_webhook=arguments.delete_webhook),
                 )
                 nursery.cancel_scope.cancel(reason)
         return reason

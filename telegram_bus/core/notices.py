@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
 from attrs import define
@@ -10,7 +9,7 @@ from attrs import define
 from telegram_bus.core.lobby import age
 from telegram_bus.core.text import counted
 
-__all__ = ["Backlog", "back", "clock", "expired", "kept", "set_aside"]
+__all__ = ["Backlog", "back", "expired", "kept", "set_aside"]
 
 _HOW = "telegram-bus updates list"
 
@@ -18,14 +17,8 @@ OLD_SECONDS = 60.0
 """What is younger at its arrival came in the usual course of things: a succession takes a second, a restart a few."""
 
 
-def clock(since_ms: int, now_ms: int) -> str:
-    """A point in the past as people say it, in the time of this machine: with its date if that is another one."""
-    since, now = time.localtime(since_ms / 1000), time.localtime(now_ms / 1000)
-    return time.strftime("%H:%M" if since[:3] == now[:3] else "%Y-%m-%d %H:%M", since)
-
-
 def kept(name: str, since: str | None) -> str:
-    """Something waits for an agent that is away; `since` as `clock` says it, None where that is not known."""
+    """Something waits for an agent that is away; `since` is a time of day, None where that is not known."""
     return f"Kept for {name}, away{f' since {since}' if since else ''}; it gets this when it is back."
 
 

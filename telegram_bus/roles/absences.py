@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
@@ -121,7 +122,7 @@ class Absences:
         if absence is not None and absence.told:
             return
         now = self.now_ms()
-        since = texts.clock(absence.since_ms, now) if absence is not None else None
+        since = _clock(absence.since_ms, now) if absence is not None else None
         # told before it is said: rather not at all than twice
         self._away[key] = evolve(absence or Absence(key=key, since_ms=now), told=True)
         try:
@@ -155,3 +156,9 @@ class Absences:
     def _thread(self, key: str) -> int | None:
         binding = self.threads.of_key(key)
         return binding.thread_id if binding is not None else None
+
+
+def _clock(since_ms: int, now_ms: int) -> str:
+    """A point in the past as people say it, in the time of this machine: with its date if that is another one."""
+    since, now = time.localtime(since_ms / 1000), time.localtime(now_ms / 1000)
+    return time.strftime("%H:%M" if since[:3] == now[:3] else "%Y-%m-%d %H:%M", since)

@@ -78,6 +78,8 @@ class Deliveries:
     now_ms: Callable[[], int] = field(repr=False)
     aside: Callable[[StoredUpdate, str], None] = field(repr=False, default=lambda _update, _reason: None)
     """Hears of each update that is set aside, and why."""
+    ails: Callable[[str | None], None] = field(repr=False, default=lambda _why: None)
+    """Hears why the store cannot be used, and None once it can again."""
     _floor: int = 0
     _boxes: dict[str, _Box] = field(factory=dict)
     _serial: int = 0
@@ -259,9 +261,13 @@ class Deliveries:
         pause = FIRST_PAUSE
         while True:
             try:
-                return await work()
+                result = await work()
+                self.ails(None)
             except StateError as error:
+                self.ails(str(error))
                 log.error("deliveries go on when this is mended: %s", error)  # noqa: TRY400 - its text says it all
+            else:
+                return result
             await trio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 

@@ -52,6 +52,8 @@ class Intake:
     call: Call = field(repr=False)
     absences: Absences = field(repr=False)
     notices: Notices = field(repr=False)
+    received: int = 0
+    """Updates that polls have brought."""
     _backlog: Backlog = field(factory=Backlog)
     _channel: tuple[trio.MemorySendChannel[StoredUpdate], trio.MemoryReceiveChannel[StoredUpdate]] = field(
         factory=lambda: trio.open_memory_channel[StoredUpdate](math.inf)  # what is in it is in the store too
@@ -78,6 +80,7 @@ class Intake:
             if update is not None and update.seq in news.frozen:
                 self.term.deliveries.thaw(news.frozen.pop(update.seq), news.bodies[update.seq])
             log.info("update %d changed one that waits", edit.update_id)
+        self.received += len(batch)
         self.term.deliveries.put(update for update in stored if update.owner_key is not None)
         self.absences.note_kept({update.owner_key for update in stored if update.owner_key is not None})
         for update in stored:

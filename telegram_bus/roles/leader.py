@@ -13,10 +13,10 @@ import trio
 from telegram_bus import crash, home
 from telegram_bus import log as logs
 from telegram_bus._version import __version__
-from telegram_bus.botapi.poller import run_poller
-from telegram_bus.botapi.polling import PollState
+from telegram_bus.botapi.poller import Order, Renewal, run_poller
+from telegram_bus.botapi.polling import STOOD_DOWN, PollState
 from telegram_bus.botapi.sender import Sender
-from telegram_bus.botapi.transport import BotApi, open_api
+from telegram_bus.botapi.transport import BotApi, open_api, tls_context
 from telegram_bus.core import admission, identity
 from telegram_bus.core.envelopes import Ack, Envelope
 from telegram_bus.core.errors import StateError, single_fault
@@ -29,6 +29,7 @@ from telegram_bus.roles.bot import BotFacts, hindrances, learn_bot
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.files import FileLimits, Files
+from telegram_bus.roles.hearing import watch_clocks, watch_hearing
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.notices import Notices
@@ -51,10 +52,13 @@ STOPPED: Final = "an operator stopped it"
 
 PRUNE_EVERY: Final = 1.0  # protocol section 10
 PURGE_EVERY: Final = 3_600.0
+TOLD: Final = frozenset({"conflict", "webhook", "storage"})
+"""States of polling that the chat is told of: only a person can mend them, and messages still go out."""
+
 DRAIN_LIMIT: Final = 1.0  # a leader that is told to end is gone in less than 2 s
 
 
-async def run_leader(
+async def run_leader(  # noqa: PLR0913 - each is one option of the command
     profile: home.Profile,
     settings: Settings,
     *,
@@ -62,10 +66,13 @@ async def run_leader(
     standby: bool = False,
     report: Callable[[str], None] = log.info,
     stop: trio.Event | None = None,
+    replace: bool = False,
+    order: Order = Order(),  # noqa: B008 - it cannot be changed
     task_status: trio.TaskStatus[Term] = trio.TASK_STATUS_IGNORED,
 ) -> StopReason:
     """Lead until `stop` is set, an operator asks, a detached leader has lingered long enough, or the lease is lost.
 
+    With `replace` a leader that runs is asked to end first. `order` is for this leader, not for its successors.
     Returns why it ended. `report` gets a line for a person now and then. Started, with its term, once it answers
     requests. Raises LeadershipLost where another leads or took over, StateError and SettingsError for what lies in
     the profile.
@@ -73,8 +80,12 @@ async def run_leader(
     stop = trio.Event() if stop is None else stop
     if not detached:
         profile.stopped.unlink(missing_ok=True)
+    if standby:
+        tls_context()
     with single_fault():
-        async with leadership.hold_leadership(profile, settings, standby=standby, report=report) as lease:
+        async with leadership.hold_leadership(
+            profile, settings, standby=standby, replace=replace, report=report
+        ) as lease:
             if profile.stopped.exists():  # since we were started: a standby must not undo what a person wants
                 return STOPPED
             store_settings(profile, settings)
@@ -90,7 +101,9 @@ async def run_leader(
                     report(store.notice)
                 with open_endpoint(settings.socket or profile.leader_socket) as endpoint:
                     linger = settings.linger if detached else None
-                    leader = _Leader(lease, settings, store, api, endpoint, secrets, linger)
+                    leader = _Leader(lease, settings, store, api, endpoint, secrets, linger, order)
+                    if store.notice:
+                        leader.notices.say(store.notice)
                     return await leader.run(stop, task_status)
 
 
@@ -116,9 +129,10 @@ class _Leader:
         endpoint: Endpoint,
         secrets: tuple[str, str],
         linger: float | None,
+        order: Order,
     ) -> None:
         self.lease, self.settings, self.store, self.api = lease, settings, store, api
-        self.endpoint, self.linger = endpoint, linger
+        self.endpoint, self.linger, self.order = endpoint, linger, order
         self.identity = identity.ours(__version__)
         self.registry = Registry()
         self.sender = Sender(api, repeatable=repeatable)
@@ -159,6 +173,9 @@ class _Leader:
             expire=settings.expire,
         )
         self.term.deliveries.aside = self.absences.set_aside
+        self.term.deliveries.ails = self._note_storage
+        self.renewal = Renewal()
+        self._told: set[str] = set()
         self.intake = Intake(
             term=self.term,
             rules=self._rules,
@@ -199,6 +216,8 @@ class _Leader:
             log.info("leading in epoch %d, bot %d", self.store.epoch, self.settings.bot_id)
             async with trio.open_nursery() as polling:
                 polling.start_soon(self._poll)
+                polling.start_soon(self._watch_hearing)
+                polling.start_soon(self._watch_clocks)
                 reason = await self._wait_until_over(stop)
                 term.stop_wanted.set()
                 polling.cancel_scope.cancel(reason)
@@ -216,6 +235,8 @@ class _Leader:
             offset=await self.store.offset(),
             commit=self.intake.commit,
             report=self._note_polling,
+            order=self.order,
+            renewal=self.renewal,
         )
 
     def _note_polling(self, state: PollState) -> None:
@@ -224,6 +245,40 @@ class _Leader:
         if state.state != (before.state if before is not None else "starting"):
             level = logging.INFO if state.state in ("starting", "serving") else logging.WARNING
             log.log(level, "polling: %s%s", state.state, f" ({state.detail})" if state.detail else "")
+        lasting = state.state != "conflict" or STOOD_DOWN in (state.detail or "")
+        if state.state in TOLD and lasting:
+            self._tell_once(state.state, state.detail)
+
+    def _tell_once(self, state: str, detail: str | None) -> None:
+        """Say in the chat what only a person can mend, once in a term."""
+        if state not in self._told:
+            self._told.add(state)
+            self.notices.say(f"This bot cannot hear you ({state}): {detail or 'nobody knows why'}")
+
+    def _note_storage(self, why: str | None) -> None:
+        self.term.note_trouble("storage", why)
+
+    async def _watch_hearing(self) -> None:
+        def report(why: str | None) -> None:
+            if self.term.note_trouble("deaf", why) and why is not None:
+                log.warning("polling: deaf (%s)", why)
+                self._tell_once("deaf", why)
+            if why is not None:
+                self.renewal.ask(why)
+
+        await watch_hearing(
+            self.api.call,
+            serving=lambda: (state := self.term.polling.value) is not None and state.state == "serving",
+            received=lambda: self.intake.received,
+            report=report,
+        )
+
+    async def _watch_clocks(self) -> None:
+        def woke(slept: float) -> None:
+            log.warning("this machine slept for %.0f s, or its clock was set; connecting anew", slept)
+            self.renewal.ask("this machine slept")
+
+        await watch_clocks(woke)
 
     async def _wait_until_over(self, stop: trio.Event) -> StopReason:
         reasons: list[StopReason] = []

@@ -9,15 +9,16 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import trio
 from attrs import define, field
 
 from telegram_bus.core.election import CannotTell, Frozen, Healthy, Judgement
-from telegram_bus.core.errors import LeadershipLost, SettingsError, StateError
+from telegram_bus.core.errors import BusError, LeadershipLost, SettingsError, StateError
+from telegram_bus.core.extensions import OperatorStop
 from telegram_bus.core.values import ProtocolIdentity
-from telegram_bus.home import Home, Profile, ensure_private_directory, user_locks_dir
+from telegram_bus.home import Home, Profile, ensure_private_directory, read_secret, user_locks_dir
 from telegram_bus.locks import FileLock
 from telegram_bus.roles.holder import (
     DEFAULT_TIMES,
@@ -31,6 +32,7 @@ from telegram_bus.roles.holder import (
 )
 from telegram_bus.roles.record import LeaderRecord, read_leader, write_leader
 from telegram_bus.roles.settings import Settings
+from telegram_bus.wire.client import request_once
 
 __all__ = ["LeaderRecord", "Term", "Times", "bot_lock_path", "hold_leadership", "read_leader"]
 
@@ -40,6 +42,8 @@ RING_ANEW: Final = 1.0
 """Seconds after which another look is taken at who holds the locks."""
 
 Report = Callable[[str], None]
+
+_How = Literal["try", "wait", "replace"]
 
 
 def bot_lock_path(settings: Settings) -> Path:
@@ -126,16 +130,19 @@ async def hold_leadership(
     settings: Settings,
     *,
     standby: bool = False,
+    replace: bool = False,
     report: Report = log.info,
     times: Times = DEFAULT_TIMES,
 ) -> AsyncIterator[Term]:
-    """Lead while the block runs. With `standby` wait for the locks as long as it takes, else refuse where one leads.
+    """Lead while the block runs. With `standby` wait for the locks as long as it takes, with `replace` ask the leader
+    that runs to end first, else refuse where one leads.
 
     `report` gets lines for a person while this waits. Raises LeadershipLost where another leads, and when the locks
     are lost (the block is cancelled then); StateError where the directories or locks cannot be had.
     """
     profile.ensure()
-    locks = await _take_locks(profile, settings, standby, report, times)
+    how: _How = "replace" if replace else "wait" if standby else "try"
+    locks = await _take_locks(profile, settings, how, report, times)
     instance = f"leader:{os.getpid()}:{time.time_ns() // 1_000_000}:{os.urandom(4).hex()}"
     term = Term(profile, instance, time.time(), locks=locks)
     failure: Exception | None = None
@@ -167,11 +174,13 @@ async def _keep_renewing(term: Term, every: float) -> None:
 
 
 async def _take_locks(
-    profile: Profile, settings: Settings, standby: bool, report: Report, times: Times
+    profile: Profile, settings: Settings, how: _How, report: Report, times: Times
 ) -> tuple[FileLock, ...]:
     held = _try_locks(profile, settings)
     if isinstance(held, Profile):
-        if standby:
+        if how == "replace":
+            held = await _replace(profile, settings, held, report, times)
+        elif how == "wait":
             report(f"standing by; the bot is held by {describe(held)}")
             held = await _wait_for_locks(profile, settings, held, report, times)
         elif await answering_leader(held, times.probe) is None:
@@ -180,9 +189,41 @@ async def _take_locks(
                 held = await _wait_for_locks(profile, settings, held, report, times, refused_by=limit)
     if isinstance(held, Profile):
         raise LeadershipLost(
-            f"the bot is held by {describe(held)}: end that leader with telegram-bus stop, or wait with --standby"
+            f"the bot is held by {describe(held)}: end that leader with telegram-bus stop, take its place with "
+            "telegram-bus leader --replace, or wait with --standby"
         )
     return held
+
+
+async def _replace(
+    profile: Profile, settings: Settings, holder: Profile, report: Report, times: Times
+) -> tuple[FileLock, ...] | Profile:
+    """Ask the leader that runs to end, and take its locks; one that is frozen is ended. The holder if it stays."""
+    report(f"asking the leader to end: {describe(holder)}")
+    started = FileLock.try_lock(holder.start_lock)  # so that no follower starts one in between
+    try:
+        with trio.move_on_after(times.lease + times.probe + times.farewell + times.patience):
+            with trio.move_on_after(times.probe):
+                await _ask_to_end(holder)
+            return await _wait_for_locks(profile, settings, holder, report, times)
+    finally:
+        if started is not None:
+            started.close()
+    return holder
+
+
+async def _ask_to_end(holder: Profile) -> None:
+    record = read_leader(holder)
+    if record is None:
+        return
+    try:
+        secret = read_secret(holder.operator_secret)
+        ack = await request_once(record.endpoint, OperatorStop(request_id=f"replace:{os.getpid()}", auth=secret))
+    except BusError as error:
+        log.warning("the leader, process %d, could not be asked: %s", record.pid, error)
+        return
+    if not ack.ok:
+        log.warning("the leader, process %d, refused to end: %s", record.pid, ack.message)
 
 
 async def _wait_for_locks(

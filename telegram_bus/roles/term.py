@@ -18,6 +18,7 @@ from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelo
 from telegram_bus.core.errors import NotSent, RequestRefused
 from telegram_bus.core.extensions import OperatorRequest
 from telegram_bus.core.files import file_ids
+from telegram_bus.core.health import Condition, LeaderState, worst_first
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned, Registry
@@ -112,6 +113,7 @@ class Term:
     keep: Retention = field(factory=Retention)
     since_ms: int = field(factory=now_ms)
     polling: Watched[PollState | None] = field(factory=lambda: Watched(None))
+    troubles: dict[LeaderState, str] = field(factory=dict)
     stop_wanted: trio.Event = field(factory=trio.Event)
     pid: int = 0
     _given: _Given = field(factory=_Given)
@@ -263,11 +265,12 @@ class Term:
 
     def status(self) -> dict[str, Any]:
         """What `x.status.get` answers; docs/protocol.md lists the fields."""
-        polling, since_poll = self.polling.value, self._since_poll()
+        since_poll = self._since_poll()
         return {
             "version": __version__,
-            "state": self.state,
-            "detail": polling.detail if polling is not None else None,
+            "state": self.conditions()[0].state,
+            "detail": self.conditions()[0].detail,
+            "states": [{"state": one.state, "detail": one.detail} for one in self.conditions()],
             "pid": self.pid,
             "epoch": self.store.epoch,
             "since_ms": self.since_ms,
@@ -291,10 +294,25 @@ class Term:
 
     @property
     def state(self) -> str:
-        """The state that people see: that of polling, unless the leader is ending."""
+        """The state that people see."""
+        return self.conditions()[0].state
+
+    def conditions(self) -> list[Condition]:
+        """The states that people see, the worst first."""
+        polling = self.polling.value
+        now = Condition(polling.state, polling.detail) if polling is not None else Condition("starting")
+        more = [Condition(state, detail) for state, detail in self.troubles.items()]
         if self.stop_wanted.is_set():
-            return "stopping"
-        return self.polling.value.state if self.polling.value is not None else "starting"
+            more.append(Condition("stopping"))
+        return worst_first([now, *more])
+
+    def note_trouble(self, state: LeaderState, detail: str | None) -> bool:
+        """Something is wrong beside polling (None: not any more); True where that is news."""
+        if detail is None:
+            return self.troubles.pop(state, None) is not None
+        news = state not in self.troubles
+        self.troubles[state] = detail
+        return news
 
     def note_given(self, info: UpdateInfo, key: str) -> None:
         """An update goes to this follower, which may react to its message, answer its button and fetch its files."""
@@ -303,11 +321,11 @@ class Term:
 
     def bus_line(self) -> BusLine:
         """The bus as a person sees it."""
-        polling = self.polling.value
+        condition = self.conditions()[0]
         return BusLine(
             bot=self.bot.name,
-            state=self.state,
-            detail=polling.detail if polling is not None else None,
+            state=condition.state,
+            detail=condition.detail,
             since_poll=self._since_poll(),
             waiting=self.deliveries.total_waiting(),
         )
