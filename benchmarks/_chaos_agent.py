@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -81,15 +82,20 @@ async def _finish(update: Update) -> None:
 
 
 def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 1024):  # not through sys.stdin, whose lock would be held when the interpreter ends
+        pass
     os._exit(0)
 
 
 async def _main(path: Path, names: list[str]) -> None:
     diary = Diary(path)
-    async with trio.open_nursery() as nursery:
-        for name in names:
-            nursery.start_soon(_follow, name, diary)
+    try:
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(_follow, name, diary)
+    except BaseException:
+        await diary.note("fault", why=traceback.format_exc())  # stderr may be on the disk that fails
+        raise
 
 
 if __name__ == "__main__":

@@ -280,7 +280,7 @@ def main(arguments: list[str] | None = None) -> int:
         run = Run(options, sandbox, rig, chance, began)
         trio.run(run.live)
         facts = run.facts()
-        broken = [*violations(facts), *_too_little(run)]
+        broken = [*violations(facts), *_too_little(run, facts)]
         if broken and options.keep:
             _keep(options.keep, facts, broken)
     for line in broken[:SHOWN]:
@@ -309,7 +309,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _too_little(run: Run) -> Iterator[str]:
+def _too_little(run: Run, facts: Facts) -> Iterator[str]:
     """What did not happen, and what should not have."""
     wanted = round(run.options.rate * run.options.seconds)
     if (said := sum(map(len, run.said.values()))) < wanted:
@@ -319,6 +319,7 @@ def _too_little(run: Run) -> Iterator[str]:
     for what, count in run.rig.counts.items():
         if what.startswith("ended by itself"):
             yield f"{what} ({count} times)"
+    yield from (f"a program ended: {line['why']}" for line in facts.diary if line["what"] == "fault")
 
 
 def _summary(run: Run, facts: Facts, broken: int) -> dict[str, Any]:
