@@ -11,7 +11,7 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ASGIFramework, LifespanState
+from hypercorn.typing import ASGIFramework
 
 __all__ = ["HOST", "Gate", "open_listener"]
 
@@ -96,7 +96,7 @@ class Gate:
         self._streams[client] = stream
         try:
             # hypercorn names the type of encrypted streams and takes plain ones as well.
-            await TCPServer(app, config, context, LifespanState(), stream)  # type: ignore[arg-type]
+            await TCPServer(app, config, context, {}, stream)  # type: ignore[arg-type]
         finally:
             del self._streams[client]
 
