@@ -29,7 +29,7 @@ from telegram_bus.core.envelopes import (
 from telegram_bus.core.errors import NoLeader, RequestRefused, SettingsError, single_fault
 from telegram_bus.core.extensions import FileGet, FilePart, FileSend, MembersList
 from telegram_bus.core.files import ALBUM_KINDS, SENDABLE, FileInfo, files_of, safe_name
-from telegram_bus.roles.folder import begin_file, finish_file
+from telegram_bus.roles.folder import begin_file, finish_file, sweep
 from telegram_bus.roles.member import Member, MemberState
 from telegram_bus.roles.outgoing import Source, opened
 from telegram_bus.roles.seat import hold_seat
@@ -52,6 +52,9 @@ CROSS_TARGET: Final = "__piTelegramCrossTargetDelivery"
 CALLS_AT_ONCE: Final = 32
 """Calls of one follower on their way to the leader; it works on 64 requests a connection (wire/limits.py), and while
 Telegram is slow a follower with more than that would not get its heartbeats through."""
+
+FILES_AT_ONCE: Final = 4
+"""Of them with files: each is an open file in the leader, and Telegram takes a chat's uploads one after the other."""
 
 WATCH_WAIT_MS: Final = 20_000  # how long the leader keeps a question for changes; below its own bound of 25 s
 
@@ -197,6 +200,7 @@ class Bus:
 
     _member: Member
     _calls: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(CALLS_AT_ONCE), repr=False)
+    _transfers: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(FILES_AT_ONCE), repr=False)
 
     @property
     def key(self) -> str:
@@ -335,7 +339,7 @@ class Bus:
         directory = self._folder if into is None else Path(into)
         descriptor, temporary = await trio.to_thread.run_sync(begin_file, directory)
         try:
-            async with self._calls:
+            async with self._transfers, self._calls:
                 await self.wait_serving()
                 ack = await self._member.ask(lambda fields: FileGet(**fields, file_id=file_id), [descriptor])
             told = ack.result.get("name") if isinstance(ack.result, dict) else None
@@ -393,7 +397,7 @@ class Bus:
     async def _upload(
         self, method: str, params: dict[str, Any], parts: dict[int, FilePart], call_id: str | None
     ) -> Any:
-        async with self._calls:
+        async with self._transfers, self._calls:
             body = await self._body(method, params)
             files = tuple(parts.values())
             ack = await self._member.ask(
@@ -574,6 +578,7 @@ async def join(
     place = homes.Home(home).profile(profile)
     place.ensure()
     with single_fault(), hold_seat(place, name if name is not None else _directory_name()) as seat:
+        await trio.to_thread.run_sync(sweep, place.files(seat.key))
         async with open_inbox(place.inbox(seat.key)) as inbox, trio.open_nursery() as nursery:
             member = Member(
                 profile=place,

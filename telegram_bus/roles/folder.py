@@ -10,7 +10,7 @@ from typing import Final
 from telegram_bus.core.errors import StateError
 from telegram_bus.core.files import numbered, safe_name
 
-__all__ = ["begin_file", "finish_file"]
+__all__ = ["begin_file", "finish_file", "sweep"]
 
 MOST_NAMES: Final = 1_000
 """So many files may share one name."""
@@ -38,6 +38,12 @@ def finish_file(temporary: Path, name: str) -> Path:
             raise StateError(f"cannot make {path}: {error.strerror}") from error
         return path
     raise StateError(f"{MOST_NAMES} files in {temporary.parent} are called {wanted!r}: delete some")
+
+
+def sweep(directory: Path) -> None:
+    """Delete what an earlier process had begun to fetch; only for who holds the follower's lock."""
+    for left in directory.glob(".*.part"):
+        left.unlink(missing_ok=True)
 
 
 def _name(temporary: Path, path: Path) -> None:

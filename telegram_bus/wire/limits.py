@@ -46,6 +46,9 @@ class Limits:
     in_flight: int = 64
     """Requests of one connection that are being worked on; it is not read from while there are so many."""
 
+    descriptors: int = 40
+    """Open files that came beside requests of one connection which are being worked on: four albums."""
+
     in_flight_bytes: int = 16 * MIB
     """The same in bytes of their lines; one line of any legal length may always be worked on."""
 

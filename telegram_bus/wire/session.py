@@ -56,6 +56,7 @@ class Session:
         self._reading = trio.CancelScope()
         self._in_flight = 0
         self._in_flight_bytes = 0
+        self._files_in_flight = 0
         self._finished = trio.Event()  # set, and replaced, when work has ended
         self._refused = 0
         crowd.join(self)
@@ -158,6 +159,7 @@ class Session:
             if (
                 self._in_flight >= limits.in_flight
                 or self._in_flight_bytes > limits.in_flight_bytes
+                or self._files_in_flight > limits.descriptors
                 or self.connection.unsent > limits.unsent_pause
             ):
                 await self._catch_up(nursery)
@@ -167,7 +169,11 @@ class Session:
         """Let work end, and let the peer take its answers, before it may ask for more."""
         limits = self._limits
         self._flush(nursery)
-        while self._in_flight >= limits.in_flight or self._in_flight_bytes > limits.in_flight_bytes:
+        while (
+            self._in_flight >= limits.in_flight
+            or self._in_flight_bytes > limits.in_flight_bytes
+            or self._files_in_flight > limits.descriptors
+        ):
             await self._finished.wait()
         if self.connection.unsent > limits.unsent_pause:
             await self.connection.wait_drained()
@@ -199,11 +205,25 @@ class Session:
             self._give_now(answer)
             return
         if beside is not None:
-            answer = _closing(answer, beside)
+            answer = self._closing(answer, beside)
         self._in_flight += 1
         self._in_flight_bytes += len(line)
         self._leave_unknown()
         nursery.start_soon(self._work, envelope, answer, len(line), nursery)
+
+    def _closing(self, work: Callable[[], Awaitable[Ack]], beside: Descriptors) -> Callable[[], Awaitable[Ack]]:
+        """The work, and then the end of the open files that nobody took over."""
+        count = len(beside)
+        self._files_in_flight += count
+
+        async def closing() -> Ack:
+            try:
+                return await work()
+            finally:
+                self._files_in_flight -= count
+                beside.close()
+
+        return closing
 
     def _expect_files(self, envelope: FileExpect) -> None:
         """A matter of the connection alone: who has had a request accepted may bring files."""
@@ -271,18 +291,6 @@ class Session:
         if self._seated:
             self._seated = False
             self._crowd.seats.release()
-
-
-def _closing(work: Callable[[], Awaitable[Ack]], beside: Descriptors) -> Callable[[], Awaitable[Ack]]:
-    """The work, and then the end of the open files that nobody took over."""
-
-    async def closing() -> Ack:
-        try:
-            return await work()
-        finally:
-            beside.close()
-
-    return closing
 
 
 def _failure(request_id: str, fault: Exception) -> Ack:

@@ -18,7 +18,7 @@ from telegram_bus.core.registry import Member, Registry
 from telegram_bus.home import Profile
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.files import Enclosed, FileLimits, Files
-from telegram_bus.roles.folder import begin_file, finish_file
+from telegram_bus.roles.folder import begin_file, finish_file, sweep
 from telegram_bus.roles.opening import open_below
 from telegram_bus.wire.descriptors import Descriptors
 from tests.fakes import CHAT, FakeTelegram, admit, fake_files, memory_store
@@ -268,7 +268,10 @@ def test_files_of_one_name_stand_beside_each_other(tmp_path: Path) -> None:
         descriptor, temporary = begin_file(tmp_path)
         os.close(descriptor)
         assert finish_file(temporary, "dir/a.txt").name == expected
-    assert len(list(tmp_path.iterdir())) == 3
+    os.close(begin_file(tmp_path)[0])
+    assert len(list(tmp_path.iterdir())) == 4
+    sweep(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-2.txt", "a-3.txt", "a.txt"]
     with pytest.raises(StateError):
         begin_file(tmp_path / "absent")
 

@@ -19,6 +19,7 @@ from telegram_bus.core.errors import CommitUnknown, NotSent, RequestRefused
 from telegram_bus.core.extensions import FileExpect, FileGet, FilePart, FileSend
 from telegram_bus.wire.client import open_client
 from telegram_bus.wire.descriptors import MAX_DESCRIPTORS, Descriptors
+from telegram_bus.wire.limits import Limits
 from telegram_bus.wire.server import Answer, Peer
 from tests.wire.bus_peers import SECRET, RawPeer, Server, beat, everybody, heartbeat, nobody
 
@@ -220,6 +221,32 @@ async def test_a_file_beside_a_request_that_was_never_sent_is_closed(server: Ser
                     await client.request(long, [file.fileno()])
 
             nursery.start_soon(send)
+    assert temporaries() == 0
+
+
+async def test_a_peer_with_many_open_files_waits_until_some_are_closed(server: Server) -> None:
+    """While its first ones are worked on, no more are read."""
+    gate = trio.Event()
+    working = 0
+
+    def respond(envelope: Envelope, peer: Peer) -> Answer:
+        async def work() -> Ack:
+            nonlocal working
+            working += 1
+            await gate.wait()
+            return Ack(request_id=envelope.request_id, ok=True)
+
+        return work if isinstance(envelope, FileSend) else Ack(request_id=envelope.request_id, ok=True)
+
+    await server.start(respond, is_known=everybody, limits=Limits(descriptors=4))
+    async with open_client(lambda: server.path) as client:
+        with file_with(b"x") as file:
+            async with trio.open_nursery() as nursery:
+                for number in range(30):
+                    nursery.start_soon(client.request, upload(str(number)), [file.fileno()])
+                await trio.testing.wait_all_tasks_blocked(0.01)
+                assert working == 5
+                gate.set()
     assert temporaries() == 0
 
 

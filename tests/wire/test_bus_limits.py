@@ -46,6 +46,7 @@ def test_the_bounds_are_those_of_the_specification() -> None:
         "turn": 16,
         "eager_pause": 0.001,
         "in_flight": 64,
+        "descriptors": 40,
         "in_flight_bytes": 16 * MIB,
         "refused_in_a_row": 100,
         "unsent_pause": 64 * KIB,
