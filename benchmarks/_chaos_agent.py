@@ -43,16 +43,29 @@ class Diary:
 
 
 async def _follow(name: str, diary: Diary) -> None:
-    async with telegram_bus.join(name) as bus:
-        await bus.wait_serving()
-        await diary.note("serving", key=bus.key)
-        async for update in bus:
-            facts = {"key": bus.key, "id": update.id}
-            await diary.note("handed", text=update.text, **facts)
-            if update.text.endswith(ASKS):
-                await _answer(update, diary, facts)
-            await _finish(update)
-            await diary.note("done", **facts)
+    while True:
+        joined = False
+        try:
+            async with telegram_bus.join(name) as bus:
+                joined = True
+                await _work(bus, diary)
+        except telegram_bus.StateError as error:  # join says so while the disk fails; later nothing may
+            if joined:
+                raise
+            await diary.note("not yet", key=name, why=str(error))
+            await trio.sleep(AGAIN)
+
+
+async def _work(bus: telegram_bus.Bus, diary: Diary) -> None:
+    await bus.wait_serving()
+    await diary.note("serving", key=bus.key)
+    async for update in bus:
+        facts = {"key": bus.key, "id": update.id}
+        await diary.note("handed", text=update.text, **facts)
+        if update.text.endswith(ASKS):
+            await _answer(update, diary, facts)
+        await _finish(update)
+        await diary.note("done", **facts)
 
 
 async def _answer(update: Update, diary: Diary, facts: dict[str, Any]) -> None:

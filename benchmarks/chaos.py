@@ -187,7 +187,7 @@ class Run:
                     self.events += 1
 
     async def _act(self, kind: str, until: float, nursery: trio.Nursery) -> bool:
-        leads = kind == "leader" or (kind in {"freeze", "disk"} and self.chance.random() < 0.7)
+        leads = kind == "leader" or (kind in {"freeze", "disk"} and self.chance.random() < 0.5)
         find, who = (self.rig.leader, "leader") if leads else (self.rig.follower, "follower")
         with trio.move_on_after(PATIENCE):
             while (pid := find()) is None:  # noqa: ASYNC110 - another process
