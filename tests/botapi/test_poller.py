@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 from trio.testing import MockClock
 
-from telegram_bus.botapi.poller import run_poller
+from telegram_bus.botapi.poller import Order, Renewal, run_poller
 from telegram_bus.botapi.polling import PollState
 from telegram_bus.core.errors import AnswerLost, ApiError, LeadershipLost, NotSent, StateError
 
@@ -32,6 +32,7 @@ class ScriptedTelegram:
     webhook: Any = None
     polls: list[tuple[float, int, float]] = field(factory=list)
     last: Any = None
+    calls: list[tuple[str, dict[str, Any]]] = field(factory=list)
 
     async def poll(self, params: Mapping[str, Any], window: float) -> Any:
         assert "message_reaction" in params["allowed_updates"]
@@ -47,6 +48,9 @@ class ScriptedTelegram:
         return answer
 
     async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        self.calls.append((method, dict(params or {})))
+        if method == "deleteWebhook":
+            return True
         assert method == "getWebhookInfo"
         if isinstance(self.webhook, Exception):
             raise self.webhook
@@ -77,11 +81,13 @@ class Watched:
         return found
 
 
-async def run(telegram: ScriptedTelegram, seconds: float, watched: Watched | None = None, offset: int = 0) -> Watched:
+async def run(
+    telegram: ScriptedTelegram, seconds: float, watched: Watched | None = None, offset: int = 0, **wanted: Any
+) -> Watched:
     watched = watched or Watched()
     with trio.move_on_after(seconds):
         await run_poller(
-            telegram, offset=offset, commit=watched.commit, report=watched.states.append, jitter=lambda: 1.0
+            telegram, offset=offset, commit=watched.commit, report=watched.states.append, jitter=lambda: 1.0, **wanted
         )
     return watched
 
@@ -245,3 +251,47 @@ async def test_a_server_that_never_waits_is_not_hammered(autojump_clock: MockClo
     telegram = Hasty([])
     await run(telegram, 10)
     assert len(telegram.polls) <= 22
+
+
+async def test_a_backlog_is_dropped_only_when_a_person_wants_it_and_before_anything_is_delivered(
+    autojump_clock: MockClock,
+) -> None:
+    telegram = ScriptedTelegram([updates(41), updates(42), []])
+    watched = await run(telegram, 30, order=Order(drop_backlog=True))
+    assert watched.batches == [([], 42), ([42], 43)]
+    assert [offset for _, offset, _ in telegram.polls][:3] == [-1, 42, 43]
+
+
+async def test_dropping_waits_for_the_network_and_for_the_disk(autojump_clock: MockClock) -> None:
+    telegram = ScriptedTelegram([NotSent("no network"), updates(41), updates(41), []])
+    watched = await run(telegram, 30, Watched(faults=[StateError("the disk is full")]), order=Order(drop_backlog=True))
+    assert watched.batches == [([], 42)]
+    assert [offset for _, offset, _ in telegram.polls][:4] == [-1, -1, -1, 42]
+
+
+async def test_where_nothing_waits_nothing_is_dropped(autojump_clock: MockClock) -> None:
+    telegram = ScriptedTelegram([[], updates(5)])
+    watched = await run(telegram, 30, offset=3, order=Order(drop_backlog=True))
+    assert watched.batches == [([], 3), ([5], 6)]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_a_webhook_is_removed_only_when_a_person_wants_it(autojump_clock: MockClock, wanted: bool) -> None:
+    telegram = ScriptedTelegram([WEBHOOK, updates(1)], webhook={"url": "https://hooks.example.org/secret"})
+    watched = await run(telegram, 30, order=Order(delete_webhook=wanted))
+    removed = [params for method, params in telegram.calls if method == "deleteWebhook"]
+    assert removed == ([{"drop_pending_updates": False}] if wanted else [])
+    assert watched.batches == ([([1], 2)] if wanted else [])
+    assert ("webhook" in watched.names) is not wanted
+
+
+async def test_a_poll_whose_connection_is_doubted_is_made_anew(autojump_clock: MockClock) -> None:
+    telegram, renewal, watched = ScriptedTelegram([[], "hang", updates(1)]), Renewal(), Watched()
+    renewal.ask("nothing is on its way")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: run(telegram, 60, watched, renewal=renewal))
+        await trio.sleep(10)
+        renewal.ask("this machine slept")
+    assert watched.batches == [([1], 2)]
+    [offline] = [state for state in watched.states if state.state == "offline"]
+    assert offline.detail == "getUpdates: this machine slept; the connection is made anew"

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -20,22 +21,27 @@ import trio
 from telegram_bus import host
 from telegram_bus.core.errors import BusError
 from telegram_bus.core.values import ProtocolIdentity
-from telegram_bus.home import Home
+from telegram_bus.home import Home, mint_secret
 from telegram_bus.roles.leadership import Times, hold_leadership
 from telegram_bus.roles.settings import load_settings
 
 IDENTITY = ProtocolIdentity(protocol_version=1, runtime_build="stand-in")
 
 
-async def acknowledge(stream: trio.SocketStream) -> None:
+async def acknowledge(stream: trio.SocketStream, *, operator: str | None = None) -> None:
+    """Refuse whatever is asked, unless it is the operator who wants this process to end."""
     buffer = b""
     with suppress(trio.BrokenResourceError):  # whoever has its answer may leave
         async for data in stream:
             buffer += data
             *lines, buffer = buffer.split(b"\n")
             for line in lines:
-                ack = {"kind": "bus.ack", "requestId": json.loads(line)["requestId"], "ok": False}
+                request = json.loads(line)
+                obeys = request["kind"] == "x.operator.stop" and operator is not None and request["auth"] == operator
+                ack = {"kind": "bus.ack", "requestId": request["requestId"], "ok": obeys}
                 await stream.send_all(json.dumps(ack).encode() + b"\n")
+                if obeys:
+                    os.kill(os.getpid(), signal.SIGTERM)
 
 
 async def listen(path: Path) -> trio.SocketListener:
@@ -48,8 +54,8 @@ async def listen(path: Path) -> trio.SocketListener:
     return trio.SocketListener(sock)
 
 
-async def serve(listener: trio.SocketListener) -> None:
-    await trio.serve_listeners(acknowledge, [listener])
+async def serve(listener: trio.SocketListener, operator: str | None = None) -> None:
+    await trio.serve_listeners(partial(acknowledge, operator=operator), [listener])
 
 
 async def lead(modes: set[str], profile_name: str) -> None:
@@ -60,7 +66,8 @@ async def lead(modes: set[str], profile_name: str) -> None:
         async with hold_leadership(profile, settings, times=times) as term, trio.open_nursery() as nursery:
             listener = await listen(profile.leader_socket)
             if "mute" not in modes:
-                nursery.start_soon(serve, listener)
+                secret = mint_secret(profile.operator_secret) if "obey" in modes else None
+                nursery.start_soon(serve, listener, secret)
             await term.publish_record(profile.leader_socket, IDENTITY)
             print("leading", flush=True)
             async for _ in signals:

@@ -282,6 +282,42 @@ async def test_a_standby_leads_as_soon_as_the_leader_has_ended(profile: Profile,
     assert said[0].startswith("standing by; the bot is held by")
 
 
+async def test_a_leader_is_asked_to_end_and_replaced(profile: Profile, settings: Settings, spawn: Spawn) -> None:
+    leader = spawn("obey")
+    said: list[str] = []
+    async with hold_leadership(profile, settings, replace=True, report=said.append) as term:
+        term.check()
+    assert leader.wait() == 0
+    assert said[0].startswith(f"asking the leader to end: process {leader.pid}")
+    start = FileLock.try_lock(profile.start_lock)  # it was held so that no follower starts one in between
+    assert start is not None
+    start.close()
+
+
+async def test_a_frozen_leader_is_replaced_as_one_is_that_nobody_waits_for(
+    profile: Profile, settings: Settings, spawn: Spawn
+) -> None:
+    leader = spawn()
+    leader.send_signal(signal.SIGSTOP)
+    times = evolve(QUICK, farewell=30.0, patience=30.0)
+    async with hold_leadership(profile, settings, replace=True, times=times) as term:
+        term.check()
+    assert leader.wait() == 0
+
+
+async def test_a_leader_that_refuses_to_end_stays(profile: Profile, settings: Settings, spawn: Spawn) -> None:
+    leader = spawn()  # it answers, and does not know what an operator is
+    with pytest.raises(LeadershipLost, match="--replace"):
+        async with hold_leadership(profile, settings, replace=True, times=QUICK):
+            pytest.fail("there are two leaders")
+    assert leader.poll() is None
+
+
+async def test_where_nobody_leads_there_is_nobody_to_replace(profile: Profile, settings: Settings) -> None:
+    async with hold_leadership(profile, settings, replace=True) as term:
+        term.check()
+
+
 async def test_a_standby_that_is_cancelled_holds_nothing(profile: Profile, settings: Settings) -> None:
     async with hold_leadership(profile, settings):
         with trio.move_on_after(0.05) as limit:

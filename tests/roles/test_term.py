@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.botapi.polling import PollState
 from telegram_bus.core.envelopes import AgentMessage, AgentSelector, Heartbeat, Target
-from telegram_bus.core.errors import NotSent, RequestRefused
+from telegram_bus.core.errors import NotSent, RequestRefused, StateError
 from telegram_bus.core.identity import DURABLE_ADMISSION, ours
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
@@ -276,6 +276,42 @@ async def test_the_state_is_that_of_polling_until_the_end(rig: Rig) -> None:
     rig.term.request_stop()
     assert rig.term.state == "stopping"
     assert rig.term.leading()
+
+
+async def test_the_worst_of_several_states_is_shown_and_all_are_told(rig: Rig) -> None:
+    rig.term.polling.set(PollState(state="serving", detail=None, since=0.0, last_completed=0.0))
+    assert rig.term.note_trouble("deaf", "3 wait")
+    assert not rig.term.note_trouble("deaf", "4 wait")
+    assert rig.term.note_trouble("storage", "the disk is full")
+    status = rig.term.status()
+    assert (status["state"], status["detail"]) == ("storage", "the disk is full")
+    assert [one["state"] for one in status["states"]] == ["storage", "deaf", "serving"]
+    assert rig.term.bus_line().state == "storage"
+    assert rig.term.note_trouble("storage", None)
+    assert not rig.term.note_trouble("storage", None)
+    assert (rig.term.state, rig.term.status()["detail"]) == ("deaf", "4 wait")
+    rig.term.request_stop()
+    assert rig.term.state == "stopping"
+
+
+async def test_a_disk_that_fails_for_deliveries_shows_until_it_is_mended(rig: Rig, autojump_clock: MockClock) -> None:
+    seen: list[str | None] = []
+    rig.term.deliveries.ails = seen.append
+    await rig.agent("nora", 11)
+    run = rig.commits.run
+
+    async def fail_once(operation: Any) -> Any:
+        if operation.__qualname__.startswith("Store.settle"):
+            rig.commits.run = run  # type: ignore[method-assign]
+            raise StateError("full")
+        return await run(operation)
+
+    rig.commits.run = fail_once  # type: ignore[method-assign]
+    await rig.take(message(1))
+    await trio.sleep(1)
+    assert "full" in seen
+    assert seen[-1] is None
+    assert rig.rows() == [(1, "nora", "accepted")]
 
 
 def test_a_bot_without_a_name_has_its_number() -> None:
