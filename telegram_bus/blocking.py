@@ -108,6 +108,12 @@ class _Portal:
                 with suppress(trio.RunFinishedError):
                     self._token.run_sync_soon(scope.cancel, "nobody waits for it any more")
 
+    def soon(self, work: Callable[[], Awaitable[object]]) -> None:
+        """From any thread: do the work there some time, unless the bus is left."""
+        assert self._token is not None
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._begin, work, Future(), trio.CancelScope(), None)
+
     def _begin(
         self, work: Callable[[], Awaitable[T]], future: Future[T], scope: trio.CancelScope, left: float | None
     ) -> None:
@@ -320,9 +326,8 @@ class Bus:
         except NoLeader:
             return
         finally:
-            if aclose is not None:
-                with suppress(NoLeader):
-                    self._run(aclose)
+            if aclose is not None:  # in whatever thread this is left to the garbage collector
+                self._portal.soon(aclose)
 
 
 @contextmanager

@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telegram_bus.core.admission import Call, Fetch, Refuse, Rules, decide
+from telegram_bus.core.extensions import FileGet, FilePart, FileSend
 from telegram_bus.core.files import FileInfo, file_ids, files_of, numbered, safe_name
+from telegram_bus.core.identity import DURABLE_ADMISSION, EXTENSIONS
 from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Denied, judge_files
+from telegram_bus.core.registry import Registry
 from telegram_bus.core.scopes import local_file
+from telegram_bus.core.values import ProtocolIdentity, Registration
 from tests.core.test_permissions import IN_THREAD, caller
 
 
@@ -124,3 +129,30 @@ def test_an_upload_without_a_target_goes_nowhere() -> None:
 )
 def test_paths_of_the_server_s_disk_are_found(body: dict[str, object], field: str | None) -> None:
     assert local_file(body) == field
+
+
+@pytest.mark.parametrize("extended", [False, True])
+def test_files_are_asked_for_by_registered_peers_with_the_extensions(extended: bool) -> None:
+    """In their own name, as every call."""
+    capabilities = (DURABLE_ADMISSION, EXTENSIONS) if extended else (DURABLE_ADMISSION,)
+    identity = ProtocolIdentity(protocol_version=1, runtime_build="x", capabilities=capabilities)
+    registration = Registration(
+        instance_id="a", connected_at_ms=1, registration_generation="g", protocol=identity, profile_key="a"
+    )
+    registry, rules = Registry(), Rules(identity=identity)
+    member = registry.admit(registration, None, now_ms=1, peer_pid=5).member
+    part = FilePart(field="document", name="a")
+    name: dict[str, Any] = {"request_id": "1", "instance_id": "a", "sent_at_ms": 1}
+    send = FileSend(**name, registration_generation="g", method="sendDocument", params={"x": 1}, files=(part,))
+    get = FileGet(**name, registration_generation="g", file_id="f")
+    if extended:
+        assert decide(send, registry, rules, peer_pid=5) == Call(
+            member=member, method="call", args=("sendDocument", {"x": 1}), parts=(part,)
+        )
+        assert decide(get, registry, rules, peer_pid=5) == Fetch(member=member, file_id="f")
+    else:
+        assert isinstance(decide(send, registry, rules, peer_pid=5), Refuse)
+        assert isinstance(decide(get, registry, rules, peer_pid=5), Refuse)
+    for pid, generation in ((6, "g"), (5, "old")):
+        asked = FileGet(**name, registration_generation=generation, file_id="f")
+        assert isinstance(decide(asked, registry, rules, peer_pid=pid), Refuse)
