@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -26,7 +27,7 @@ from telegram_bus.core.envelopes import (
     RouteAgentMessage,
     Target,
 )
-from telegram_bus.core.errors import NoLeader, RequestRefused, SettingsError, single_fault
+from telegram_bus.core.errors import BusError, NoLeader, RequestRefused, SettingsError, single_fault
 from telegram_bus.core.extensions import FileGet, FilePart, FileSend, MembersList
 from telegram_bus.core.files import ALBUM_KINDS, SENDABLE, FileInfo, files_of, safe_name
 from telegram_bus.roles.folder import begin_file, finish_file, sweep
@@ -37,6 +38,8 @@ from telegram_bus.roles.starter import PARENT_VARIABLE
 from telegram_bus.store.inbox import open_inbox
 
 __all__ = ["Bus", "Buttons", "FileInfo", "FileKind", "Media", "MemberInfo", "SentMessage", "Source", "Update", "join"]
+
+log = logging.getLogger(__name__)
 
 UpdateKind = Literal["message", "edited_message", "callback", "reaction"]
 
@@ -589,10 +592,20 @@ async def join(
                 start_leader=start_leader,
             )
             await nursery.start(member.run)
+            bus = Bus(member=member)
+            if inbox.notice is not None:
+                nursery.start_soon(_tell_loss, bus, inbox.notice)
             try:
-                yield Bus(member=member)
+                yield bus
             finally:
                 nursery.cancel_scope.cancel("the program left the bus")
+
+
+async def _tell_loss(bus: Bus, notice: str) -> None:
+    """Say in the log, and once in the thread, that what this follower had not worked off is gone."""
+    log.warning("%s", notice)
+    with suppress(BusError):
+        await bus.send(f"{notice}. What had not been worked off is lost: please say it again.", silent=True)
 
 
 def _directory_name() -> str:

@@ -371,14 +371,13 @@ async def test_an_update_says_what_was_done_and_by_whom(
 async def test_an_update_says_how_old_it_is(bus: Bus, leader: FakeLeader) -> None:
     now = int(time.time())
     ages = []
-    for number, (kind, body) in enumerate(
-        [
-            ("message", {"message_id": 1, "date": now - 7_200}),
-            ("edited_message", {"message_id": 2, "date": now - 7_200, "edit_date": now - 60}),
-            ("message", {"message_id": 3, "date": now + 1_000}),  # a clock that is wrong
-            ("callback", {"id": "q", "data": "y", "message": {"date": 1}}),
-        ]
-    ):
+    bodies: list[tuple[str, dict[str, Any]]] = [
+        ("message", {"message_id": 1, "date": now - 7_200}),
+        ("edited_message", {"message_id": 2, "date": now - 7_200, "edit_date": now - 60}),
+        ("message", {"message_id": 3, "date": now + 1_000}),  # a clock that is wrong
+        ("callback", {"id": "q", "data": "y", "message": {"date": 1}}),
+    ]
+    for number, (kind, body) in enumerate(bodies):
         await deliver(leader, number, body, kind)
         ages.append((await anext(bus)).age)
     assert ages[3] is None
@@ -646,3 +645,20 @@ async def test_what_ends_the_member_reaches_the_program_as_it_is(leader: FakeLea
 def test_the_package_offers_the_api_by_name() -> None:
     """Imported only when it is used."""
     assert telegram_bus.join is join
+
+
+async def test_a_damaged_inbox_is_set_aside_and_people_are_told(
+    profile: Profile, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with trio.open_nursery() as nursery:
+        leader = FakeLeader(profile, nursery)
+        await leader.start()
+        profile.ensure_follower("nora")
+        profile.inbox("nora").write_bytes(b"no database at all, but long enough to be taken for one" * 100)
+        async with telegram_bus.join(name="nora", home=profile.home.root, start_leader=False):
+            [told] = await leader.wait_got(CallApi)
+        assert "was damaged" in told.args[1]["text"]
+        assert "say it again" in told.args[1]["text"]
+        await leader.stop()
+    assert "was damaged" in caplog.text
+    assert len(list(profile.follower_dir("nora").glob("inbox.sqlite3.damaged-*"))) == 1

@@ -16,16 +16,15 @@ import attrs
 import pytest
 
 import telegram_bus
-from telegram_bus.botapi import polling
 from telegram_bus.cli import faults
 from telegram_bus.cli.main import COMMANDS
-from telegram_bus.core import codec, errors, identity, payloads, values
+from telegram_bus.core import codec, errors, health, identity, payloads, values
 from telegram_bus.core.permissions import COMPATIBLE, OWN, Policy
 from telegram_bus.roles import member
 from telegram_bus.roles.options import OPTIONS, Option
 
 ROOT: Final = Path(__file__).parents[1]
-STATES: Final = (*get_args(polling.State), "stopping")
+STATES: Final = tuple(state for state in health.STATES if state != "stopped")
 OPERATORS_PATHS: Final = re.compile(r"(?<![\w.])/(?:work|root)(?:/|\b)")
 REGISTRIES: Final = re.compile(
     r"index[-]url|find[-]links|\b(?:pypi|pythonhosted|npmjs|registry|mirror)[\w.-]*\.(?:org|com|net|io)\b"

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from telegram_bus._version import __version__
 from telegram_bus.cli import faults
 from telegram_bus.cli.asking import ask, profile_of
 from telegram_bus.cli.terminal import Colour, clean, columns, paint, put, wants_colours
@@ -21,6 +22,8 @@ __all__ = ["add_parser", "render"]
 _EPILOG: Final = """\
 --json prints one object, whose fields only ever get more:
   version, state, detail   of the leader; detail is null or says why it cannot work
+  states [{state, detail}] all states there are, the worst first; state and detail are those of the first
+  installed_version        of this command: a leader that is older is worth replacing
   pid, epoch, since_ms     its process, its term, when the term began (ms since 1970)
   bot {id, username}       chat {id, kind}
   last_poll_ms, waiting    the last answer of Telegram; updates that nobody took yet
@@ -46,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Asks the leader and prints what it says."""
     profile = profile_of(arguments)
     status = ask(profile, "x.status.get", profile.follower_secret)
+    status["installed_version"] = __version__
     if arguments.json:
         put(json.dumps(status, indent=2, ensure_ascii=False))
     else:
@@ -85,7 +89,12 @@ def _leader(status: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colo
     polled = status.get("last_poll_ms")
     yield "last poll", f"{_age(polled, now)} ago" if polled else "none yet", None
     yield "waiting", counted(int(status.get("waiting") or 0), "update"), None
-    yield "version", clean(status.get("version")), None
+    version, installed = clean(status.get("version")), clean(status.get("installed_version") or status.get("version"))
+    if version == installed:
+        yield "version", version, None
+    else:
+        words = f"{version}; {installed} is installed, so replace this leader: telegram-bus leader --replace"
+        yield "version", words, "yellow"
 
 
 def _rows(followers: list[dict[str, Any]], now: float) -> Iterator[tuple[str, ...]]:

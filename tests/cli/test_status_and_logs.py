@@ -73,6 +73,12 @@ def test_a_leader_that_cannot_work_says_why_and_nobody_may_colour_it() -> None:
     assert "last poll none yet" in lines
 
 
+def test_a_leader_older_than_the_package_is_said_to_be() -> None:
+    lines = list(render(a_status(installed_version="0.2.0"), now=NOW, colours=False))
+    assert "version   0.1.0; 0.2.0 is installed, so replace this leader: telegram-bus leader --replace" in lines
+    assert "version   0.1.0" in list(render(a_status(installed_version="0.1.0"), now=NOW, colours=False))
+
+
 def test_no_followers_are_an_invitation() -> None:
     assert "telegram-bus follower" in list(render(a_status(followers=[]), now=NOW, colours=False))[-1]
 
