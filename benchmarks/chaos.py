@@ -67,6 +67,7 @@ class Run:
     record: dict[int, dict[str, Any]] = field(factory=dict)
     events: int = 0
     started: float = 0.0
+    drained: float = 0.0
     deadline: float = 0.0
     _version: int = 0
 
@@ -211,13 +212,15 @@ class Run:
 
     async def _drain(self) -> None:
         """Until everything is done, or what is left will not be."""
-        quiet_since, before = time.monotonic(), None
+        begin = quiet_since = time.monotonic()
+        before = None
         while time.monotonic() < self.deadline:
             left = undone(self.said, self.diary())
             live = {process.pid for process in self.rig.running.values()}
             waiting = {text: pids for text, pids in left.items() if not pids or pids[-1] in live}
             if left != before:
                 quiet_since, before = time.monotonic(), left
+            self.drained = time.monotonic() - begin
             if not left or (not waiting and time.monotonic() - quiet_since > QUIET):
                 return
             await trio.sleep(0.1)
@@ -333,6 +336,7 @@ def _summary(run: Run, facts: Facts, broken: int) -> dict[str, Any]:
         "mode": run.options.mode,
         "kill": run.options.kill,
         "started_s": round(run.started, 1),
+        "drained_s": round(run.drained, 1),
         "took_s": round(time.monotonic() - run.began, 1),
         "updates": sum(map(len, run.said.values())),
         "handed": what.count("handed"),
