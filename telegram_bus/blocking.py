@@ -6,6 +6,7 @@ The follower lives in a thread of its own, in which Trio runs. Everything here m
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -57,6 +58,7 @@ class _Portal:
         self._token: trio.lowlevel.TrioToken | None = None
         self._nursery: trio.Nursery | None = None
         self._thread = 0
+        self._process = os.getpid()
         self._stopped = False
 
     def open(self) -> bool:
@@ -89,6 +91,8 @@ class _Portal:
         """
         if threading.get_ident() == self._thread:
             raise RuntimeError("this is the thread of the bus itself: in asynchronous code use telegram_bus.join()")
+        if os.getpid() != self._process:
+            raise RuntimeError("a bus does not survive a fork: join in the child, under a name of its own")
         deadline = _deadline.get()
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         future: Future[T] = Future()

@@ -65,7 +65,7 @@ class Calls:
         if call.method == "downloadFile":
             return await self.files.fetch_by_path(member, *[*call.args, None, None][:2])
         if call.method == "callMultipart":
-            with self.files.enclose(member, call) as opened:
+            with await trio.to_thread.run_sync(self.files.enclose, member, call) as opened:  # its disk may be slow
                 return await self._make(member, call, request_id, call_id, opened)
         return await self._make(member, call, request_id, call_id, Enclosed() if enclosed is None else enclosed)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +22,7 @@ from telegram_bus.cli import main as command_line
 from telegram_bus.cli.jsonl import serve_jsonl
 from telegram_bus.cli.program import Program, open_program
 from telegram_bus.core.errors import RequestRefused
-from telegram_bus.core.jsonl import _DOINGS
+from telegram_bus.core.jsonl import _DOINGS, error_of
 from telegram_bus.core.values import Target
 from telegram_bus.roles.member import MemberState
 from tests.cli.fake_thread import PATIENCE
@@ -178,3 +181,33 @@ def test_every_request_has_a_method() -> None:
     assert {name for name in dir(Bus) if not name.startswith("_")} - {
         "key", "name", "target", "state", "reason", "states", "wait_serving", "finish",
     } <= set(_DOINGS)  # fmt: skip
+
+
+def documented(heading: str) -> dict[str, str]:
+    """The rows of the first table under a heading of docs/jsonl.md: the word in the first column, and the rest."""
+    text = (Path(__file__).parents[2] / "docs" / "jsonl.md").read_text("utf-8")
+    section = re.split(r"^## ", text, flags=re.MULTILINE)
+    table = next(part for part in section if part.startswith(f"{heading}\n"))
+    body = table.partition("| --- |")[2]
+    return dict(re.findall(r"^\| `(\w[\w-]*)` \|(.*)$", body, re.MULTILINE))
+
+
+def test_the_document_lists_every_request_with_its_fields() -> None:
+    rows = documented("Requests")
+    assert list(rows) == list(_DOINGS)
+    for do, doing in _DOINGS.items():
+        fields = rows[do].split("|")[0]
+        for name in doing.required:
+            assert re.search(rf"`{name}`(?!\?)", fields), (do, name)
+        for name in doing.optional:
+            assert f"`{name}`" in fields, (do, name)
+        named = set(re.findall(r"`(\w+)`", fields)) - {"callback", "serving"}
+        assert named <= {*doing.required, *doing.optional}
+
+
+def test_the_document_lists_every_event_and_every_code() -> None:
+    source = inspect.getsource(jsonl)
+    events = {*re.findall(r'tell\("(\w+)"', source)}
+    assert set(documented("Events")) == events
+    codes = {*re.findall(r'"code": (?:fault.code or )?"([\w-]+)"', inspect.getsource(error_of))}
+    assert set(documented("Answers")) == codes

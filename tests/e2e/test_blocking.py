@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -35,6 +36,19 @@ try:
             update.done()
 except KeyboardInterrupt:
     sys.exit(7)
+"""
+
+FORK = """
+import os
+from telegram_bus import blocking
+with blocking.join("forker", start_leader=False) as bus:
+    if os.fork() == 0:
+        try:
+            bus.send("x")
+        except RuntimeError as error:
+            print(error, flush=True)
+        os._exit(0)
+    os.wait()
 """
 
 
@@ -167,6 +181,16 @@ def test_the_methods_are_those_of_the_asynchronous_bus() -> None:
                 mine = inspect.signature(getattr(ours, name))
                 assert list(mine.parameters) == list(inspect.signature(method).parameters), name
     assert list(inspect.signature(blocking.join).parameters) == list(inspect.signature(agent.join).parameters)
+
+
+def test_a_forked_child_has_no_bus(demo: DemoBus, tmp_path: Path) -> None:
+    script = tmp_path / "fork.py"
+    script.write_text(FORK)
+    environ = demo.environ | {"PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, str(script)], env=environ, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "does not survive a fork" in done.stdout
 
 
 def test_ctrl_c_ends_a_program_in_order(demo: DemoBus, person: Client, tmp_path: Path) -> None:
