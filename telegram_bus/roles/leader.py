@@ -88,7 +88,6 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
         ) as lease:
             if profile.stopped.exists():  # since we were started: a standby must not undo what a person wants
                 return STOPPED
-            store_settings(profile, settings)
             secrets = _secrets(profile, settings)
             before = leadership.read_leader(profile)
             async with (
@@ -96,6 +95,7 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
                 open_api(settings.token.reveal(), root=settings.api_root, proxy=settings.proxy) as api,
             ):
                 lease.epoch = store.epoch
+                store_settings(profile, settings)  # only now: what cannot lead leaves the settings as they were
                 crash.point("after-epoch")
                 if store.notice:
                     report(store.notice)

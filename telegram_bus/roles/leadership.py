@@ -188,11 +188,26 @@ async def _take_locks(
             with trio.move_on_after(times.lease + times.probe + times.farewell + times.patience) as limit:
                 held = await _wait_for_locks(profile, settings, held, report, times, refused_by=limit)
     if isinstance(held, Profile):
+        if await answering_leader(held, times.probe) is None:
+            path = _held_lock(profile, settings)
+            raise LeadershipLost(
+                f"the bot is held by {describe(held)}, which does not answer as a leader does: "
+                f"whoever holds the lock {path} has to end (who that is says: lsof {path})"
+            )
         raise LeadershipLost(
             f"the bot is held by {describe(held)}: end that leader with telegram-bus stop, take its place with "
             "telegram-bus leader --replace, or wait with --standby"
         )
     return held
+
+
+def _held_lock(profile: Profile, settings: Settings) -> Path:
+    """Which of the two locks is another's."""
+    own = FileLock.try_lock(profile.leader_lock)
+    if own is None:
+        return profile.leader_lock
+    own.close()
+    return bot_lock_path(settings)
 
 
 async def _replace(

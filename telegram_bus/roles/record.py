@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 from attrs import frozen
@@ -70,8 +72,14 @@ def read_leader(profile: Profile) -> LeaderRecord | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        log.warning("%s is of no use: %s", profile.leader_json, error)
+        _complain(profile.leader_json, str(error))
         return None
+
+
+@lru_cache(maxsize=8)
+def _complain(path: Path, why: str) -> None:
+    """Once for each fault: who waits for a leader looks at its record every few milliseconds."""
+    log.warning("%s is of no use: %s", path, why)
 
 
 def _decode(content: object) -> LeaderRecord:

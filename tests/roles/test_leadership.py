@@ -282,6 +282,29 @@ async def test_a_standby_leads_as_soon_as_the_leader_has_ended(profile: Profile,
     assert said[0].startswith("standing by; the bot is held by")
 
 
+@pytest.mark.parametrize("record", [None, b"rubbish", b'{"version": 1, "pid": "x"}', b"\xff\x00"])
+async def test_a_lock_that_no_leader_holds_is_named_with_the_way_out(
+    profile: Profile, settings: Settings, record: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    if record is not None:
+        profile.leader_json.write_bytes(record)
+    lock = FileLock.try_lock(profile.leader_lock)
+    assert lock is not None
+    with pytest.raises(LeadershipLost, match=f"lsof {profile.leader_lock}"):
+        async with hold_leadership(profile, settings, times=QUICK):
+            pytest.fail("there are two leaders")
+    lock.close()
+    bot_lock_path(settings).parent.mkdir(parents=True, mode=0o700)
+    shared = FileLock.try_lock(bot_lock_path(settings))
+    assert shared is not None
+    with pytest.raises(LeadershipLost, match=f"lsof {bot_lock_path(settings)}"):
+        async with hold_leadership(profile, settings, times=QUICK):
+            pytest.fail("there are two leaders")
+    shared.close()
+    assert len(caplog.records) <= 2
+    assert (profile.leader_json.read_bytes() if profile.leader_json.exists() else None) == record
+
+
 async def test_a_leader_is_asked_to_end_and_replaced(profile: Profile, settings: Settings, spawn: Spawn) -> None:
     leader = spawn("obey")
     said: list[str] = []

@@ -1,0 +1,126 @@
+"""Files that are not as a leader left them: each a clear error with the path and the way out, and nothing changed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from telegram_bus.home import Home, Profile
+from telegram_bus.roles.record import read_leader
+from telegram_bus.store.schema import JOURNAL
+
+TOKEN = "123456:AAAABBBBCCCCDDDD"
+NOWHERE = "http://127.0.0.1:9"  # nobody answers there: whatever goes wrong has to go wrong before
+
+LEAD = """
+import sys
+from telegram_bus.cli.main import main
+sys.exit(main(["leader", "--api-root", sys.argv[1], "--chat", "987"]))
+"""
+FOREIGN = "import os; os.geteuid = lambda: 54321\n"
+UNLOCKABLE = """
+import errno, fcntl
+def flock(*_): raise OSError(errno.ENOLCK, "No locks available")
+fcntl.flock = flock
+"""
+
+Spoil = Callable[[Profile], None]
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Profile:
+    """A profile as a leader of bot 123456 left it."""
+    profile = Home(tmp_path / "home").profile("default")
+    profile.ensure()
+    profile.config_toml.write_text(f'bot = 123456\ntoken = "{TOKEN}"\nchat = 987\n')
+    profile.config_toml.chmod(0o600)
+    return profile
+
+
+def lead(profile: Profile, *, before: str = "", token: str = TOKEN) -> subprocess.CompletedProcess[str]:
+    environ = os.environ | {
+        "TELEGRAM_BUS_HOME": str(profile.home.root),
+        "XDG_STATE_HOME": str(profile.home.root.parent),
+        "TELEGRAM_BOT_TOKEN": token,
+    }
+    command = [sys.executable, "-c", before + LEAD, NOWHERE]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+
+def everything(profile: Profile) -> dict[str, tuple[int, bytes]]:
+    """Each file and directory of the home, with its mode and content; locks are nothing but files to hold on to."""
+    return {
+        str(path.relative_to(profile.home.root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in sorted(profile.home.root.rglob("*"))
+        if path.suffix not in {".lock", ".secret"}
+    }
+
+
+def newer(profile: Profile) -> None:
+    with closing(sqlite3.connect(profile.database)) as database:
+        database.execute("CREATE TABLE things_to_come (x)")
+        database.execute(f"PRAGMA application_id = {JOURNAL.application_id}")
+        database.execute(f"PRAGMA user_version = {JOURNAL.version + 1}")
+    profile.database.chmod(0o600)
+
+
+def of_another_program(profile: Profile) -> None:
+    with closing(sqlite3.connect(profile.database)) as database:
+        database.execute("CREATE TABLE songs (x)")
+    profile.database.chmod(0o600)
+
+
+BAD: list[tuple[str, Spoil, str, str, int, tuple[str, ...]]] = [
+    ("somebody else's", lambda _: None, FOREIGN, TOKEN, 1, ("{home}", "belongs to user", "TELEGRAM_BUS_HOME")),
+    ("world-writable", lambda p: p.directory.chmod(0o777), "", TOKEN, 1, ("{directory}", "chmod 700")),
+    ("no locks", lambda _: None, UNLOCKABLE, TOKEN, 1, ("leader.lock", "TELEGRAM_BUS_HOME")),
+    ("a newer database", newer, "", TOKEN, 1, ("{database}", "newer telegram_bus", "update telegram_bus")),
+    ("another program's database", of_another_program, "", TOKEN, 1, ("{database}", "another program", "move it away")),
+    ("another bot's token", lambda _: None, "", "999:EEEEFFFFGGGG", 2, ("123456", "999", "--other-bot", "--profile")),
+    (
+        "damaged settings",
+        lambda p: p.config_toml.write_text("chat = = 1"),
+        "",
+        TOKEN,
+        2,
+        ("{config}", "line 1", "mend"),
+    ),
+    ("settings others may read", lambda p: p.config_toml.chmod(0o644), "", TOKEN, 2, ("{config}", "chmod 600")),
+]
+
+
+@pytest.mark.parametrize(("what", "spoil", "before", "token", "code", "words"), BAD, ids=[row[0] for row in BAD])
+def test_it_is_refused_with_the_path_and_the_way_out_and_nothing_changes(
+    profile: Profile, what: str, spoil: Spoil, before: str, token: str, code: int, words: tuple[str, ...]
+) -> None:
+    spoil(profile)
+    found = everything(profile)
+    ended = lead(profile, before=before, token=token)
+    assert ended.returncode == code, ended.stderr
+    paths = {
+        "home": profile.home.root,
+        "directory": profile.directory,
+        "database": profile.database,
+        "config": profile.config_toml,
+    }
+    missing = [word for word in words if word.format(**paths) not in ended.stderr]
+    assert not missing, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert token not in ended.stderr
+    assert everything(profile) == found
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 99}', b"\x00\xff" * 100, b"[" * 100_000])
+def test_a_record_with_rubbish_counts_as_none(profile: Profile, content: bytes) -> None:
+    profile.leader_json.write_bytes(content)
+    assert read_leader(profile) is None
+    assert profile.leader_json.read_bytes() == content
+    assert stat.S_ISREG(profile.leader_json.stat().st_mode)
