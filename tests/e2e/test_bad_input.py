@@ -72,6 +72,10 @@ def newer(profile: Profile) -> None:
     profile.database.chmod(0o600)
 
 
+def damaged(profile: Profile) -> None:
+    profile.config_toml.write_text("chat = = 1")
+
+
 def of_another_program(profile: Profile) -> None:
     with closing(sqlite3.connect(profile.database)) as database:
         database.execute("CREATE TABLE songs (x)")
@@ -87,7 +91,7 @@ BAD: list[tuple[str, Spoil, str, str, int, tuple[str, ...]]] = [
     ("another bot's token", lambda _: None, "", "999:EEEEFFFFGGGG", 2, ("123456", "999", "--other-bot", "--profile")),
     (
         "damaged settings",
-        lambda p: p.config_toml.write_text("chat = = 1"),
+        damaged,
         "",
         TOKEN,
         2,
