@@ -260,6 +260,7 @@ def _shown(update: Update) -> dict[str, Any]:
         "text": update.text,
         "data": update.data,
         "sender": update.sender,
+        "age": update.age,
         "files": [attrs.asdict(file) for file in update.files],
         "message": update.message,
     }

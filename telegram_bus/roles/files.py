@@ -96,9 +96,8 @@ class Enclosed:
                 )
 
     def facts(self) -> list[Any]:
-        """What tells one request with files from another."""
-        sizes = (os.fstat(number).st_size for number in self.descriptors.numbers())
-        return [[part.field, part.name, size] for part, size in zip(self.parts, sizes, strict=True)]
+        """What tells one request with files from another; a file may grow before it is asked for again."""
+        return [[part.field, part.name] for part in self.parts]
 
     def take(self) -> tuple[Upload, ...]:
         """The files for the sender; the caller closes their descriptors."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,17 @@ def member(profile: Profile, cwd: Path | None = None, key: str = "nora") -> Memb
     return evolve(found, registration=evolve(found.registration, cwd=None if cwd is None else str(cwd)))
 
 
-async def through_calls(telegram: FakeTelegram, files: Files, who: Member, call: Allowed, **more: Any) -> Any:
+async def through_calls(
+    telegram: FakeTelegram,
+    files: Files,
+    who: Member,
+    call: Allowed,
+    *,
+    earlier: sqlite3.Connection | None = None,
+    **more: Any,
+) -> Any:
     """Makes the call with a real sender and a store in memory."""
-    store, _commits = memory_store()
+    store, _commits = memory_store(earlier)
     sender = Sender(telegram, repeatable=repeatable)
     calls = Calls(store=store, sender=sender, now_ms=lambda: 1, files=files)
     with single_fault():
@@ -94,6 +103,22 @@ async def test_a_sent_file_is_closed_by_the_sender(bus_profile: Profile, tmp_pat
     await through_calls(telegram, fake_files(telegram), member(bus_profile), call, enclosed=files)
     assert telegram.uploads == [("document", "a.txt", b"content")]
     assert not is_open(descriptor)
+
+
+async def test_a_file_that_has_grown_is_still_the_same_upload(bus_profile: Profile, tmp_path: Path) -> None:
+    """Asked for again, of the next leader, it is answered and not sent."""
+    path, telegram = tmp_path / "log", FakeTelegram()
+    call = Allowed(method="call", args=("sendDocument", BODY))
+    _store, commits = memory_store()
+    results = []
+    for content in (b"short", b"longer by now"):
+        await trio.to_thread.run_sync(path.write_bytes, content)
+        with enclosed(path) as files:
+            who = member(bus_profile)
+            more: dict[str, Any] = {"earlier": commits.db, "enclosed": files}
+            results.append(await through_calls(telegram, fake_files(telegram), who, call, **more))
+    assert results[0] == results[1]
+    assert telegram.uploads == [("document", "a.txt", b"short")]
 
 
 async def test_a_refused_upload_leaves_its_file_to_the_connection(bus_profile: Profile, tmp_path: Path) -> None:
