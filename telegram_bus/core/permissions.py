@@ -284,7 +284,7 @@ def _misplaced_upload(args: tuple[Any, ...], root: str | None) -> str | None:
     """Whether an upload is anything but a file below the caller's own directory (the shell looks for links)."""
     path = args[3] if len(args) > 3 else None
     if root is None:
-        return "this follower may not upload files"
+        return "files go as open descriptors beside x.file.send, not by their paths"
     if type(path) is not str or not path.startswith(root.rstrip("/") + "/") or ".." in path.split("/"):
         return f"path must be that of a file in {root}"
     return None

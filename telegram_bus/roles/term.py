@@ -260,8 +260,7 @@ class Term:
         return recall
 
     def upload_root(self, member: Member) -> str | None:
-        """Where the member may upload from: its own folder of files."""
-        return str(self.profile.files(member.key)) if member.extended else None
+        """None: our own followers send files as open descriptors, and what the others may is seen to at opening."""
 
     def status(self) -> dict[str, Any]:
         """What `x.status.get` answers; docs/protocol.md lists the fields."""

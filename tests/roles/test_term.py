@@ -160,9 +160,9 @@ async def test_a_member_without_an_endpoint_can_be_sent_nothing(rig: Rig) -> Non
         await rig.term.forward(member(rig, "nora"), Heartbeat(request_id="r", instance_id="x", sent_at_ms=1))
 
 
-async def test_uploads_come_from_a_folder_of_ones_own(rig: Rig) -> None:
-    """For our own followers only."""
-    assert rig.term.upload_root(member(rig, "nora")) == str(rig.term.profile.files("nora"))
+async def test_nobody_uploads_by_path_under_our_own_policy(rig: Rig) -> None:
+    """Our own followers send files as open descriptors; the others' paths are looked at when they are opened."""
+    assert rig.term.upload_root(member(rig, "nora")) is None
     foreign = attrs.evolve(registration("foreign"), protocol=ours("1", [DURABLE_ADMISSION]))
     other = rig.term.registry.admit(foreign, None, now_ms=1).member
     assert rig.term.upload_root(other) is None
