@@ -25,6 +25,9 @@ __all__ = ["control_routes"]
 
 MAX_WAIT = 300.0  # seconds that a request of ours may wait
 
+# What no message and no chat shows: who reads the state sees it in these changes. A bot's message ends what it wrote.
+PASSING = ("action", "draft", "draft_stopped", "callback", "callback_answer", "message")
+
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -178,7 +181,8 @@ _DOINGS: dict[str, Callable[[Engine, Asked, float], Any]] = {
 async def _state(engine: Engine, _request: Request) -> Response:
     world = engine.world
     running = {"instance": engine.instance, "now": engine.now()}
-    return JSONResponse({**running, **world_state(world), **trouble_state(engine)})
+    recent = world.changes.recent(PASSING)
+    return JSONResponse({**running, **world_state(world), **trouble_state(engine), "recent": recent})
 
 
 async def _changes(engine: Engine, request: Request) -> Response:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import deque
+from collections.abc import Collection
 from typing import Any
 
 from telegram_bus.sandbox.model_types import Json
@@ -12,6 +14,7 @@ __all__ = ["Changes"]
 
 # Enough for hours of conversation; who comes back later reads the whole state anew.
 KEPT = 10_000
+RECENT = 200  # among which one looks for what goes by: typing, drafts, pressed buttons
 
 
 class Changes:
@@ -33,6 +36,12 @@ class Changes:
         """What came after `seq`; None when some of that is no longer kept, or `seq` was never given out."""
         texts = self.texts_after(seq)
         return None if texts is None else [json.loads(text) for text in texts]
+
+    def recent(self, kinds: Collection[str]) -> list[Json]:
+        """Those of these kinds among the newest changes."""
+        starts = tuple(f'"kind":"{kind}"' for kind in kinds)
+        newest = itertools.islice(reversed(self._kept), RECENT)
+        return [json.loads(text) for text in newest if text.partition(",")[2].startswith(starts)][::-1]
 
     def texts_after(self, seq: int) -> list[str] | None:
         """`after` as JSON texts."""

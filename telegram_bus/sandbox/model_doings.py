@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from telegram_bus.sandbox.entities import found_entities, trimmed, utf16_length
 from telegram_bus.sandbox.methods.finding import reply_thread
-from telegram_bus.sandbox.methods.presence import REACTIONS
+from telegram_bus.sandbox.methods.presence import CALLBACK_LIFE, REACTIONS
 from telegram_bus.sandbox.methods.topics import clean_name
 from telegram_bus.sandbox.model import ICON_COLORS, World
 from telegram_bus.sandbox.model_types import Callback, Chat, Json, Message, Topic, User
 from telegram_bus.sandbox.model_views import chat_view, message_view, topic_view, user_view
 
 __all__ = [
+    "MAX_CAPTION",
     "UnknownError",
     "block",
     "change_settings",
@@ -30,6 +31,7 @@ __all__ = [
 # Bounds the memory of a long run: nobody answers a query when thousands came after it.
 KEPT_CALLBACKS = 10_000
 MAX_TEXT = 4096  # UTF-16 code units, as the apps count
+MAX_CAPTION = 1024
 IMPLICIT_NAME = "New Thread"
 
 
@@ -69,11 +71,13 @@ def enter(world: World, chat: Chat, user: User, now: float, *, thread_id: int, r
 
 
 def edit(world: World, chat: Chat, user: User, message_id: int, text: str, now: float) -> Json:
-    """A person edits their message. Returns it."""
+    """A person edits their message, or its caption, which may be empty. Returns it."""
     message = _own(chat, user, message_id)
     text, _ = trimmed(text, [])
-    if not text:
+    if not text and not message.content:
         raise UnknownError("an edited message needs a text")
+    if utf16_length(text) > (limit := MAX_CAPTION if message.content else MAX_TEXT):
+        raise UnknownError(f"the {'caption' if message.content else 'text'} is longer than {limit} characters")
     if text != message.text:
         message.text, message.entities, message.edit_date = text, found_entities(text), int(now)
         world.changed(message)
@@ -107,7 +111,10 @@ def press(
     )
     _forget_old(world)
     world.callbacks[query.id] = query
-    world.changes.add("callback", id=query.id, chat_id=chat.id, message_id=message_id, user_id=user.id, data=data)
+    world.changes.add(
+        "callback", id=query.id, chat_id=chat.id, message_id=message_id, user_id=user.id, data=data,
+        until=now + CALLBACK_LIFE,
+    )  # fmt: skip
     update: Json = {
         "id": query.id,
         "from": user_view(user),

@@ -11,7 +11,7 @@ from telegram_bus.sandbox.entities import found_entities, trimmed, utf16_length
 from telegram_bus.sandbox.media import content_of, new_file
 from telegram_bus.sandbox.model import World
 from telegram_bus.sandbox.model_acts import change_general, pin, show_chat, unpin
-from telegram_bus.sandbox.model_doings import UnknownError, enter, find_message
+from telegram_bus.sandbox.model_doings import MAX_CAPTION, UnknownError, enter, find_message
 from telegram_bus.sandbox.model_files import FILE_KINDS
 from telegram_bus.sandbox.model_members import ALL_RIGHTS, change_bot, join, leave
 from telegram_bus.sandbox.model_types import ADMIN_RIGHTS, Chat, Json, User
@@ -23,7 +23,6 @@ __all__ = [
     "set_forum", "stop_draft", "switch_general", "vote",
 ]  # fmt: skip
 
-MAX_CAPTION = 1024  # UTF-16 code units, as the apps count
 MAX_ALBUM = 10
 KEPT_POLLS = 1_000  # whose votes are known; bounds the memory of a long run
 _ALBUM = frozenset({"photo", "video", "document", "audio"})

@@ -133,14 +133,18 @@ def topic_view(topic: Topic) -> Json:
 
 
 def shown_message(world: World, message: Message) -> Json:
-    """A Message object with what only the people in the chat see: whose it is, and the reactions."""
+    """A Message object with what only the people in the chat see: whose it is, the reactions, a poll's votes."""
     counts = Counter(message.reactions.values())
     reactions = [
         {"emoji": emoji, "by": [user for user, given in message.reactions.items() if given == emoji]}
         for emoji in counts
     ]
     own = message.sender is world.bot
-    return message_view(world, message) | {"by_bot": own, "reactions": reactions}
+    shown = message_view(world, message) | {"by_bot": own, "reactions": reactions}
+    if (poll := message.content.get("poll")) is None:
+        return shown
+    votes = [{"user_id": user, "options": chosen} for user, chosen in world.votes.get(poll["id"], {}).items()]
+    return shown | {"votes": votes}
 
 
 def chat_state(world: World, chat: Chat) -> Json:
@@ -159,12 +163,16 @@ def chat_state(world: World, chat: Chat) -> Json:
     }
 
 
+def _person(user: User) -> Json:
+    return user_view(user) | {"started": user.started, "blocked": user.blocked, "deactivated": user.deactivated}
+
+
 def world_state(world: World) -> Json:
     """Everything that the page shows, with the number of the last change it contains."""
     return {
         "seq": world.changes.last,
         "bot": user_view(world.bot),
-        "users": [user_view(user) | {"started": user.started} for user in world.users.values()],
+        "users": [_person(user) for user in world.users.values()],
         "owner_id": world.owner.id,
         "forum_id": world.forum_id,
         "group_id": world.chats[world.group_id].migrated_to or world.group_id,

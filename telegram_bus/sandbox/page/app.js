@@ -1,10 +1,13 @@
 // The page: which chat, thread and person are shown, and what a person does.
 
-import { inWords } from "/page/content.js";
 import { act, follow, loadState, Refused } from "/page/api.js";
-import { byId, el, iconButton } from "/page/dom.js";
+import { ask, toast } from "/page/ask.js";
+import { Composer } from "/page/composer.js";
+import { byId, iconButton } from "/page/dom.js";
 import { Messages } from "/page/messages.js";
 import { Panel } from "/page/panel.js";
+import { Pins } from "/page/pins.js";
+import { Place } from "/page/place.js";
 import { paintIcon, showSidebar } from "/page/sidebar.js";
 import { keyOf, Store } from "/page/store.js";
 import { Trouble } from "/page/trouble.js";
@@ -14,29 +17,36 @@ const TYPING_CHECK = 500; // milliseconds between looks whether somebody stopped
 
 let store;
 let view = { me: 0, chat: 0, thread: null };
-let context = null; // {kind: "reply" | "edit", message}
 const messages = new Messages(byId("messages"), {
-  reply: (message) => setContext({ kind: "reply", message }),
-  edit: (message) => setContext({ kind: "edit", message }),
+  reply: (message) => composer.reply(message),
+  edit: (message) => composer.edit(message),
   remove: (message) => remove(message),
   react: (message, emoji) => doing("react", { message_id: message.message_id, emoji }),
   press: (message, data) => doing("press", { message_id: message.message_id, data }),
-  command: (words) => doing("say", { text: words, thread_id: view.thread }),
+  vote: (message, options) => doing("vote", { message_id: message.message_id, options }),
+  pin: (message, pinned) => doing("pin", { message_id: message.message_id, pinned }),
+  stop: (draft) => doing("drafts/stop", { draft_id: draft.draft_id }),
+  command: (words) => doing("say", { text: words, thread_id: shownThread() }),
+  start: () => doing("say", { text: "/start" }),
+  reveal: (messageId) => reveal(messageId),
 });
-
+const composer = new Composer({ place: () => ({ store, me: view.me, chat: view.chat, thread: shownThread() }), doing, sent: toEnd });
+const pins = new Pins({ reveal, unpin: (message) => doing("pin", { message_id: message.message_id, pinned: false }) });
 const panel = new Panel(() => toast("The sandbox does not answer.", "bad"));
+const place = new Place(doing);
 const trouble = new Trouble({ say: toast, place: () => view.chat });
 
 // -- showing -----------------------------------------------------------------------------------------
 
 async function start() {
   try {
-    store = new Store(await loadState().then((state) => { start.state = state; return state; }));
+    start.state = await loadState();
   } catch {
     online(false);
     setTimeout(start, 1000);
     return;
   }
+  store = new Store(start.state);
   online(true);
   readPlace();
   draw({ jump: true });
@@ -67,45 +77,74 @@ function schedule(atEnd) {
 }
 
 function draw({ jump = false } = {}) {
-  const thread = view.thread ?? 0;
-  if (byId("app").classList.toggle("in-chat", view.thread !== null)) grow();
+  const thread = shownThread();
+  if (byId("app").classList.toggle("in-chat", view.thread !== null)) composer.grow();
   if (!document.hidden && (view.thread !== null || wide())) store.markSeen(view.chat, thread);
-  showSidebar(store, { ...view, thread: view.thread ?? (wide() ? 0 : null) }, go);
+  showSidebar(store, { ...view, thread: view.thread === null && !wide() ? null : thread }, go);
   panel.settings(store.settings);
+  place.show(store, view);
   trouble.show(store.flood, store.faults);
-  messages.show(store, view.chat, thread, view.me);
   drawHeader(thread);
-  if (jump) byId("scroll").scrollTop = byId("scroll").scrollHeight;
+  pins.show(keyOf(view.chat, thread), store.pinned(view.chat, thread), view.chat > 0 || view.me === store.owner);
+  composer.allow();
+  messages.show(store, view.chat, thread, view.me);
+  if (jump) toEnd();
   drawToEnd();
 }
 
 function drawHeader(thread) {
   const chat = store.chats.get(view.chat);
-  const topic = chat.topics.get(thread);
-  const title = topic?.name ?? (chat.type === "private" ? "Main chat" : chat.has_topics ? "General" : chat.title);
+  const topic = chat.has_topics ? chat.topics.get(thread) : undefined;
+  const title = store.title(view.chat, thread);
   const typing = store.typing(keyOf(view.chat, thread)) ?? store.draft(keyOf(view.chat, thread));
-  const place = chat.type === "private" ? `with ${store.bot.first_name}` : `${chat.title}, ${chat.members.length + 1} members`;
   byId("chat-name").textContent = title;
   document.title = `${title} · ${store.bot.first_name}`;
-  const status = typing ? `${store.bot.first_name} is ${typing.action && typing.action !== "typing" ? typing.action.replaceAll("_", " ") : "typing"} …` : topic?.closed ? "closed" : place;
+  const status = typing ? `${store.bot.first_name} is ${typing.action && typing.action !== "typing" ? typing.action.replaceAll("_", " ") : "typing"} …` : statusOf(chat, topic);
   if (byId("chat-status").textContent !== status) byId("chat-status").textContent = status;
   byId("chat-status").classList.toggle("typing-text", Boolean(typing));
   paintIcon(byId("chat-icon"), topic, title);
-  const tools = topic ? [
+  const signature = `${keyOf(view.chat, thread)}/${view.me}/${JSON.stringify(topic)}/${JSON.stringify(chat.general)}/${chat.has_topics}`;
+  if (byId("chat-tools").dataset.for === signature) return;
+  const focused = [...byId("chat-tools").children].indexOf(document.activeElement);
+  byId("chat-tools").dataset.for = signature;
+  byId("chat-tools").replaceChildren(...(topic ? topicTools(chat, topic) : generalTools(chat)));
+  byId("chat-tools").children[focused]?.focus();
+}
+
+function statusOf(chat, topic) {
+  if (chat.type === "private") return store.users.get(chat.id).blocked ? `${store.bot.first_name} is blocked` : `with ${store.bot.first_name}`;
+  const closed = topic ? topic.closed : chat.is_forum && chat.general.closed;
+  const bot = { administrator: "bot: administrator", member: "bot: member", left: "without the bot", kicked: "bot put out" }[chat.bot_status];
+  const inside = !["left", "kicked"].includes(chat.bot_status);
+  return [closed && "closed", chat.has_topics && chat.title, `${chat.members.length + Number(inside)} members`, bot].filter(Boolean).join(" · ");
+}
+
+function topicTools(chat, topic) {
+  return [
     iconButton("pen", "Rename the thread", () => rename(topic)),
     chat.is_forum && iconButton(topic.closed ? "unlock" : "lock", topic.closed ? "Reopen the thread" : "Close the thread", () => doing(topic.closed ? "topics/reopen" : "topics/close", { thread_id: topic.thread_id })),
     iconButton("trash", "Delete the thread", () => removeTopic(topic)),
-  ].filter(Boolean) : [];
-  const signature = `${keyOf(view.chat, thread)}/${topic?.closed}/${topic?.name}`;
-  if (byId("chat-tools").dataset.for !== signature) {
-    byId("chat-tools").dataset.for = signature;
-    byId("chat-tools").replaceChildren(...tools);
-  }
+  ].filter(Boolean);
+}
+
+function generalTools(chat) {
+  if (!chat.is_forum || view.me !== store.owner) return [];
+  const { closed } = chat.general;
+  return [iconButton(closed ? "unlock" : "lock", closed ? "Reopen the thread" : "Close the thread", () => doing("chat/general", { closed: !closed }))];
 }
 
 function isAtEnd() {
   const box = byId("scroll");
   return box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END;
+}
+
+function toEnd() {
+  byId("scroll").scrollTop = byId("scroll").scrollHeight;
+}
+
+function reveal(messageId) {
+  if (messages.reveal(messageId)) drawToEnd();
+  else toast("That message is in another thread, or no longer there.");
 }
 
 function drawToEnd() {
@@ -114,15 +153,18 @@ function drawToEnd() {
 
 // -- where one is ------------------------------------------------------------------------------------
 
-function go(place) {
-  keepDraft();
-  view = { ...view, ...place };
-  setContext(null);
+function go(target) {
+  view = { ...view, ...target };
   const hash = view.thread === null ? `#${view.me}/${view.chat}` : `#${view.me}/${view.chat}/${view.thread}`;
   if (location.hash !== hash) history.pushState(null, "", hash);
-  restoreDraft();
+  composer.open();
   draw({ jump: true });
   if (view.thread !== null && wide()) byId("composer-text").focus();
+}
+
+// The thread that is shown; a chat without topics has one.
+function shownThread() {
+  return store.chats.get(view.chat).has_topics ? view.thread ?? 0 : 0;
 }
 
 function readPlace() {
@@ -130,20 +172,10 @@ function readPlace() {
   const known = store.users.has(me) && store.chats.has(chat);
   view = known ? { me, chat, thread: Number.isInteger(thread) ? thread : null } : { me: store.owner, chat: store.owner, thread: null };
   if (view.thread && !store.chats.get(view.chat).topics.has(view.thread)) view.thread = null;
-  restoreDraft();
+  composer.open();
 }
 
 const wide = () => matchMedia("(min-width: 721px)").matches;
-const draftKey = () => `draft/${store.instance}/${view.me}/${keyOf(view.chat, view.thread)}`;
-
-function keepDraft() {
-  if (!context) sessionStorage.setItem(draftKey(), byId("composer-text").value);
-}
-
-function restoreDraft() {
-  byId("composer-text").value = sessionStorage.getItem(draftKey()) ?? "";
-  grow();
-}
 
 // -- what a person does ------------------------------------------------------------------------------
 
@@ -154,39 +186,6 @@ async function doing(name, fields) {
     toast(error instanceof Refused ? error.message : "The sandbox does not answer.", "bad");
     return undefined;
   }
-}
-
-async function submit() {
-  const box = byId("composer-text");
-  const text = box.value;
-  if (!text.trim()) return;
-  const sent = context?.kind === "edit"
-    ? await doing("edit", { message_id: context.message.message_id, text })
-    : await doing("say", { text, thread_id: view.thread ?? 0, reply_to: context?.message.message_id ?? 0 });
-  if (sent === undefined) return;
-  context = null;
-  box.value = "";
-  setContext(null);
-  keepDraft();
-  grow();
-  byId("scroll").scrollTop = byId("scroll").scrollHeight;
-}
-
-function setContext(next) {
-  const box = byId("composer-text");
-  if (context?.kind === "edit" && next?.kind !== "edit") box.value = "";
-  context = next;
-  byId("context").hidden = !next;
-  byId("send-icon").setAttribute("href", next?.kind === "edit" ? "#i-check" : "#i-send");
-  byId("send").setAttribute("aria-label", next?.kind === "edit" ? "Save" : "Send");
-  if (next) {
-    byId("context-icon").setAttribute("href", next.kind === "edit" ? "#i-pen" : "#i-reply");
-    byId("context-title").textContent = next.kind === "edit" ? "Edit message" : `Reply to ${store.name(next.message.from.id)}`;
-    byId("context-body").textContent = inWords(next.message);
-    if (next.kind === "edit") box.value = next.message.text;
-    box.focus();
-  }
-  grow();
 }
 
 async function remove(message) {
@@ -212,67 +211,18 @@ async function removeTopic(topic) {
   if (sure) await doing("topics/delete", { thread_id: topic.thread_id });
 }
 
-function ask({ title, text, ok, field, danger = false }) {
-  const dialog = byId("ask");
-  byId("ask-title").textContent = title;
-  byId("ask-text").textContent = text;
-  byId("ask-text").hidden = !text;
-  byId("ask-ok").textContent = ok;
-  byId("ask-ok").classList.toggle("danger", danger);
-  byId("ask-field").hidden = field === undefined;
-  byId("ask-input").value = field ?? "";
-  dialog.returnValue = "";
-  dialog.showModal();
-  if (field === undefined) byId("ask-ok").focus();
-  else byId("ask-input").select();
-  return new Promise((resolve) => {
-    dialog.addEventListener("close", () => {
-      if (dialog.returnValue !== "ok") resolve(null);
-      else resolve(field === undefined ? true : byId("ask-input").value);
-    }, { once: true });
-  });
-}
-
 function answered({ text, show_alert: alert }) {
   if (!text) return;
   if (alert) ask({ title: store.bot.first_name, text, ok: "OK" });
   else toast(text);
 }
 
-function toast(text, kind = "") {
-  const note = el("div", { class: `toast ${kind}` }, text);
-  byId("toasts").append(note);
-  setTimeout(() => note.remove(), 4000);
-}
-
 function online(yes) {
   byId("banner").hidden = yes;
 }
 
-function grow() {
-  const box = byId("composer-text");
-  if (!box.offsetParent) return; // not shown, so there is nothing to measure
-  box.style.setProperty("height", "auto");
-  box.style.setProperty("height", `${Math.min(box.scrollHeight, 180)}px`);
-}
-
 // -- listening ---------------------------------------------------------------------------------------
 
-byId("composer").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
-byId("composer-text").addEventListener("input", () => { keepDraft(); grow(); });
-byId("composer-text").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-    event.preventDefault();
-    submit();
-  } else if (event.key === "Escape") {
-    setContext(null);
-  } else if (event.key === "ArrowUp" && !event.target.value) {
-    const own = store.messages(view.chat, view.thread ?? 0).filter((message) => message.from.id === view.me && message.text).at(-1);
-    if (own) { event.preventDefault(); setContext({ kind: "edit", message: own }); }
-  }
-});
-byId("context-cancel").addEventListener("click", () => setContext(null));
-byId("ask-cancel").addEventListener("click", () => byId("ask").close(""));
 byId("new-thread").addEventListener("click", newThread);
 byId("back").addEventListener("click", () => go({ thread: null }));
 byId("to-end").addEventListener("click", () => byId("scroll").scrollTo({ top: byId("scroll").scrollHeight, behavior: "smooth" }));

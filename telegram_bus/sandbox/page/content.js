@@ -1,4 +1,4 @@
-// What a message shows beside its text: pictures, files, places, polls.
+// What a message shows beside its text: pictures, files, places.
 
 import { el } from "/page/dom.js";
 
@@ -9,7 +9,8 @@ const HIGHEST = 320; // pixels of a picture in the chat
 
 const address = (file) => `/sandbox/file/${file.file_id}`;
 
-function size(bytes) {
+/** A length as people read it. */
+export function sizeInWords(bytes) {
   if (bytes < 1000) return `${bytes} bytes`;
   return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
@@ -24,20 +25,24 @@ function picture(photo, caption) {
 function file(kind, about) {
   const name = about.file_name ?? about.title ?? about.emoji ?? WORDS[kind];
   return el("a", { class: "file", href: address(about), download: about.file_name ?? "", "aria-label": `${WORDS[kind]} ${name}` },
-    el("strong", {}, name), el("span", {}, `${WORDS[kind]}, ${size(about.file_size)}`));
+    el("strong", {}, name), el("span", {}, `${WORDS[kind]}, ${sizeInWords(about.file_size)}`));
 }
 
-function poll(about) {
-  return el("div", { class: "poll" }, el("strong", {}, about.question), el("ul", {},
-    about.options.map((option) => el("li", {}, `${option.text} (${option.voter_count})`))), about.is_closed && el("span", {}, "closed"));
+// What the page can play itself; the sandbox gives only such types to be shown.
+const PLAYED = { "audio/ogg": "audio", "audio/mpeg": "audio", "video/mp4": "video" };
+
+function media(kind, about) {
+  const tag = PLAYED[about.mime_type ?? (kind === "video_note" ? "video/mp4" : "")];
+  if (!tag) return [file(kind, about)];
+  const player = el(tag, { class: "player", controls: true, preload: "none", src: address(about), "aria-label": `${WORDS[kind]} ${about.file_name ?? ""}`.trim() });
+  return [player, file(kind, about)];
 }
 
-/** Elements for everything that is not text; none for a text. */
+/** Elements for everything that is neither text nor a poll; none for a text. */
 export function contents(message) {
   if (message.photo) return [picture(message.photo, message.caption)];
   const kind = FILES.find((name) => name in message);
-  if (kind) return [file(kind, message[kind])];
-  if (message.poll) return [poll(message.poll)];
+  if (kind) return media(kind, message[kind]);
   const line = oneLine(message);
   return line ? [el("div", { class: "text" }, line)] : [];
 }

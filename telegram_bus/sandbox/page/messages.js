@@ -2,45 +2,89 @@
 
 import { contents, inWords } from "/page/content.js";
 import { Kept, dayOf, el, iconButton, timeOf } from "/page/dom.js";
+import { Polls } from "/page/poll.js";
 import { isService, serviceText } from "/page/store.js";
 import { richText } from "/page/text.js";
 
-const QUICK = ["👍", "❤", "🔥", "🎉", "👏", "🤔", "😁", "👀"];
+const QUICK = "👍 ❤ 🔥 🎉 👏 🤔 😁 👀 👎 😢 😱 🙏 👌 🤯 💯 🤝 😍 🥰 🤣 😎 😡 💩 ⚡ 🏆".split(" ");
 const SHOWN = 200; // messages of a thread at first; earlier ones on demand
 const TOGETHER = 300; // seconds within which one person's messages form a group
 
 export class Messages {
   constructor(box, doings) {
     this.kept = new Kept(box);
-    this.doings = doings; // reply, edit, remove, react, press, command
+    this.doings = doings; // reply, edit, remove, react, press, command, vote, pin, stop, start, reveal
+    this.polls = new Polls(doings.vote);
+    this.numbers = new WeakMap(); // of message objects: another object is another look
+    this.made = 0;
   }
 
   /** Show a thread; only what differs from what is shown is made anew. */
   show(store, chatId, thread, me) {
-    const key = `${store.instance}/${chatId}/${thread}/${me}`;
+    const key = `${store.instance}/${chatId}/${thread}/${me}/${store.chats.get(chatId).has_topics}`;
     if (key !== this.key) {
       this.key = key;
       this.kept.clear();
       this.shown = SHOWN;
     }
-    const waiting = new Set([...store.pressed.values()].map((press) => `${press.chat_id}/${press.message_id}/${press.data}`));
-    const wanted = [];
-    let before;
+    this.again = () => this.show(store, chatId, thread, me);
     const all = store.messages(chatId, thread);
-    if (all.length > this.shown) wanted.push(this.keep("earlier", "", () => this.earlier(() => this.show(store, chatId, thread, me))));
-    for (const message of all.slice(-this.shown)) {
-      if (!before || dayOf(before.date) !== dayOf(message.date)) wanted.push(this.keep(`day ${dayOf(message.date)}`, "", () => daySign(message.date)));
-      const joined = before && !isService(before) && before.from.id === message.from.id && message.date - before.date < TOGETHER;
-      const pending = (message.reply_markup?.inline_keyboard ?? []).flat().map((button) => waiting.has(`${chatId}/${message.message_id}/${button.callback_data}`));
-      const look = `${joined} ${pending}`;
-      wanted.push(this.keep(message.message_id, look, () => this.make(store, message, { joined, pending, me }), message));
-      before = message;
+    this.all = all;
+    const wanted = [];
+    if (all.length > this.shown) wanted.push(this.keep("earlier", "", () => this.earlier()));
+    const seen = { store, me, waiting: store.waiting(), pinned: new Set(store.chats.get(chatId).pinned), mayPin: chatId > 0 || me === store.owner };
+    let before;
+    for (const group of inAlbums(all.slice(-this.shown))) {
+      const [first] = group;
+      if (!before || dayOf(before.date) !== dayOf(first.date)) wanted.push(this.keep(`day ${dayOf(first.date)}`, "", () => daySign(first.date)));
+      const joined = before && !isService(before) && before.from.id === first.from.id && first.date - before.date < TOGETHER;
+      wanted.push(this.group(group, { ...seen, joined }));
+      before = group.at(-1);
     }
-    if (wanted.length === 0) wanted.push(this.keep("empty", "", () => emptySign(store, chatId, thread)));
+    if (wanted.length === 0) wanted.push(this.keep("empty", "", () => emptySign(store, chatId, thread, me, this.doings.start)));
     const draft = store.draft(`${chatId}/${thread}`);
-    if (draft) wanted.push(this.keep("draft", "", () => draftBubble(draft), draft));
+    if (draft) wanted.push(this.keep("draft", "", () => draftBubble(draft, this.doings.stop), draft));
     else if (store.typing(`${chatId}/${thread}`)) wanted.push(this.keep("typing", "", typingBubble));
     this.kept.show(wanted);
+  }
+
+  /** Scroll to a message, and show for a moment that it is meant. */
+  reveal(messageId) {
+    const index = this.all.findIndex((message) => message.message_id === messageId);
+    if (index < 0) return false;
+    if (this.all.length - index > this.shown) {
+      this.shown = this.all.length - index + 20;
+      this.again();
+    }
+    const node = this.kept.box.querySelector(`[data-message="${messageId}"]`);
+    node.scrollIntoView({ block: "center" });
+    node.classList.remove("meant");
+    requestAnimationFrame(() => node.classList.add("meant"));
+    if (node.tabIndex >= 0) node.focus({ preventScroll: true });
+    return true;
+  }
+
+  group(group, seen) {
+    const looks = group.map((message) => this.look(message, seen));
+    const mark = `${seen.joined} ${JSON.stringify(looks)} ${group.map((message) => this.number(message)).join()}`;
+    if (group.length === 1) return this.keep(group[0].message_id, mark, () => this.make(group[0], { ...seen, ...looks[0] }));
+    return this.keep(`album ${group[0].message_id}`, mark, () => {
+      const mine = group[0].from.id === seen.me;
+      const kind = group.every((message) => message.photo) ? "pictures" : "files";
+      return el("div", { class: `album ${kind} ${mine ? "mine" : "theirs"}`, role: "group", "aria-label": `Album of ${group.length}` },
+        group.map((message, index) => this.make(message, { ...seen, ...looks[index], joined: seen.joined || index > 0 })));
+    });
+  }
+
+  look(message, { waiting, pinned, mayPin }) {
+    const buttons = (message.reply_markup?.inline_keyboard ?? []).flat();
+    const pending = buttons.map((button) => waiting.has(`${message.chat.id}/${message.message_id}/${button.callback_data}`));
+    return { pending, isPinned: pinned.has(message.message_id), mayPin };
+  }
+
+  number(message) {
+    if (!this.numbers.has(message)) this.numbers.set(message, this.made += 1);
+    return this.numbers.get(message);
   }
 
   keep(id, look, make, shows) {
@@ -49,31 +93,32 @@ export class Messages {
     return kept;
   }
 
-  earlier(again) {
-    return el("button", { class: "earlier", type: "button", onclick: () => { this.shown += SHOWN; again(); } }, "Earlier messages");
+  earlier() {
+    return el("button", { class: "earlier", type: "button", onclick: () => { this.shown += SHOWN; this.again(); } }, "Earlier messages");
   }
 
-  make(store, message, look) {
+  make(message, look) {
+    const { store, me } = look;
     if (isService(message)) {
       return el("p", { class: "service", "data-message": message.message_id }, `${store.name(message.from.id)} ${serviceText(message)}`);
     }
-    const mine = message.from.id === look.me;
+    const mine = message.from.id === me;
     const bubble = el("div", { class: "bubble" },
       message.chat.type !== "private" && !mine && !look.joined && el("div", { class: "sender" }, store.name(message.from.id)),
-      message.reply_to_message && quote(store, message),
+      message.reply_to_message && this.quote(store, message),
       message.forward_origin && el("div", { class: "origin" }, `Forwarded from ${store.name(message.forward_origin.sender_user?.id)}`),
-      contents(message),
+      message.poll ? this.polls.show(message, me) : contents(message),
       (message.text || message.caption) && el("div", { class: "text" }, richText(message.text ?? message.caption, message.entities ?? message.caption_entities, this.doings.command)),
-      el("span", { class: "meta" }, message.edit_date ? "edited " : "", el("time", { datetime: new Date(message.date * 1000).toISOString() }, timeOf(message.date))));
+      el("span", { class: "meta" }, look.isPinned && el("span", { "aria-label": "pinned" }, "📌 "), message.edit_date ? "edited " : "", el("time", { datetime: new Date(message.date * 1000).toISOString() }, timeOf(message.date))));
     return el("article", {
       class: ["message", mine ? "mine" : "theirs", look.joined ? "joined" : ""].join(" "),
       tabIndex: 0,
       "data-message": message.message_id,
-      "aria-label": `${store.name(message.from.id)}, ${timeOf(message.date)}${message.edit_date ? ", edited" : ""}`,
-    }, el("div", { class: "stack" }, el("div", { class: "row" }, bubble, this.tools(message, mine)), this.keyboard(message, look.pending), this.reactions(store, message, look.me)));
+      "aria-label": `${store.name(message.from.id)}, ${timeOf(message.date)}${message.edit_date ? ", edited" : ""}${look.isPinned ? ", pinned" : ""}`,
+    }, el("div", { class: "stack" }, el("div", { class: "row" }, bubble, this.tools(message, mine, look)), this.keyboard(message, look.pending), this.reactions(store, message, me)));
   }
 
-  tools(message, mine) {
+  tools(message, mine, { isPinned, mayPin }) {
     const does = this.doings;
     const palette = el("div", { class: "palette", hidden: true, role: "group", "aria-label": "Reactions" },
       QUICK.map((emoji) => el("button", { type: "button", "aria-label": `React with ${emoji}`, onclick: () => { palette.hidden = true; does.react(message, emoji); } }, emoji)));
@@ -81,9 +126,17 @@ export class Messages {
     return el("div", { class: "message-tools", onmouseleave: shut, onkeydown: shut },
       iconButton("smile", "React", () => { palette.hidden = !palette.hidden; }),
       iconButton("reply", "Reply", () => does.reply(message)),
+      mayPin && iconButton("pin", isPinned ? "Unpin" : "Pin", () => does.pin(message, !isPinned)),
       mine && iconButton("pen", "Edit", () => does.edit(message)),
       iconButton("trash", "Delete", () => does.remove(message)),
       palette);
+  }
+
+  quote(store, message) {
+    const replied = message.reply_to_message;
+    if (replied.message_id === message.message_thread_id) return null;
+    return el("button", { class: "quote", type: "button", onclick: () => this.doings.reveal(replied.message_id) },
+      el("strong", {}, store.name(replied.from.id)), el("span", {}, inWords(replied) || "a message"));
   }
 
   keyboard(message, pending) {
@@ -115,26 +168,38 @@ export class Messages {
   }
 }
 
-const daySign = (date) => el("p", { class: "day" }, el("span", {}, dayOf(date)));
-
-function quote(store, message) {
-  const replied = message.reply_to_message;
-  if (replied.message_id === message.message_thread_id) return null;
-  return el("div", { class: "quote" }, el("strong", {}, store.name(replied.from.id)), el("span", {}, inWords(replied) || "a message"));
+// Messages that were sent as an album stand together.
+function inAlbums(messages) {
+  const groups = [];
+  for (const message of messages) {
+    const last = groups.at(-1);
+    if (message.media_group_id && last?.[0].media_group_id === message.media_group_id) last.push(message);
+    else groups.push([message]);
+  }
+  return groups;
 }
+
+const daySign = (date) => el("p", { class: "day" }, el("span", {}, dayOf(date)));
 
 function typingBubble() {
   return el("div", { class: "message theirs" }, el("div", { class: "bubble typing", "aria-label": "typing" }, el("i"), el("i"), el("i")));
 }
 
-function draftBubble(draft) {
+function draftBubble(draft, stop) {
   const words = draft.text ? richText(draft.text, draft.entities) : ["Thinking …"];
-  return el("div", { class: "message theirs" }, el("div", { class: "bubble draft", "aria-label": "draft" }, el("div", { class: "text" }, words, el("span", { class: "caret" }))));
+  const bubble = el("div", { class: "bubble draft", "aria-label": "draft" }, el("div", { class: "text" }, words, el("span", { class: "caret" })));
+  const button = draft.can_stop && el("button", { class: "key stop", type: "button", onclick: () => stop(draft) }, "Stop");
+  return el("div", { class: "message theirs" }, el("div", { class: "stack" }, bubble, button));
 }
 
-function emptySign(store, chatId, thread) {
+function emptySign(store, chatId, thread, me, start) {
+  if (chatId === me && thread === 0) {
+    return el("div", { class: "empty" }, el("strong", {}, "Nothing here yet"),
+      el("span", {}, "Write to the bot, or open one of the threads. Every agent that joins gets a thread of its own."),
+      el("button", { class: "main-button", type: "button", onclick: start }, "Start"));
+  }
   const words = thread === 0
-    ? ["Nothing here yet", "Write to the bot, or open one of the threads. Every agent that joins gets a thread of its own."]
+    ? ["Nothing here yet", "What is written here, the bot sees as its rights and its privacy mode allow."]
     : ["An empty thread", "What you write here reaches only the agent this thread belongs to."];
   return el("div", { class: "empty" }, el("strong", {}, words[0]), el("span", {}, words[1]));
 }

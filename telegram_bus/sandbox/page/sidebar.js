@@ -37,26 +37,33 @@ function showTabs(store, view, go) {
   }));
 }
 
+const acting = {};
+
+// Another person has another private chat, and sees the same groups.
 function showActing(store, view, go) {
   const select = byId("acting");
+  acting.go = (me) => go(store.chats.get(view.chat).type === "private" ? { me, chat: me, thread: null } : { me });
   if (select.options.length === 0) {
     select.append(...[...store.users.values()].map((user) => el("option", { value: user.id }, `${user.first_name} ${user.last_name}`)));
-    select.addEventListener("change", () => go({ me: Number(select.value), chat: Number(select.value), thread: null }));
+    select.addEventListener("change", () => acting.go(Number(select.value)));
   }
   select.value = String(view.me);
 }
 
 function threadItem(store, view, { thread, topic, last, unread, key }, go) {
   const chat = store.chats.get(view.chat);
-  const title = topic?.name ?? (chat.type === "private" ? "Main chat" : chat.has_topics ? "General" : chat.title);
+  const title = store.title(view.chat, thread);
+  const marks = chat.has_topics && chat.is_forum ? marksOf(topic ?? chat.general) : [];
   const typing = Boolean(store.typing(key) ?? store.draft(key));
   const current = thread === view.thread;
   const words = typing ? "typing …" : snippet(store, view, last);
-  const look = JSON.stringify([title, topic, last?.date, words, typing, current, unread]);
-  return threads.node(`${store.instance}/${key}`, look, () => makeItem({ thread, topic, title, last, words, typing, current, unread }, go));
+  const look = JSON.stringify([title, topic, last?.date, words, typing, current, unread, marks]);
+  return threads.node(`${store.instance}/${key}`, look, () => makeItem({ thread, topic, title, last, words, typing, current, unread, marks }, go));
 }
 
-function makeItem({ thread, topic, title, last, words, typing, current, unread }, go) {
+const marksOf = ({ closed, hidden }) => (hidden ? ["hidden"] : closed ? ["closed"] : []);
+
+function makeItem({ thread, topic, title, last, words, typing, current, unread, marks }, go) {
   const disc = el("span", { class: "avatar", "aria-hidden": "true" });
   paintIcon(disc, topic, title);
   return el("li", {}, el("button", {
@@ -64,7 +71,7 @@ function makeItem({ thread, topic, title, last, words, typing, current, unread }
     onclick: () => go({ thread }),
   },
   disc,
-  el("span", { class: "thread-name" }, title, topic?.closed && el("span", { class: "closed-mark" }, "closed")),
+  el("span", { class: "thread-name" }, title, marks.map((mark) => el("span", { class: "closed-mark" }, mark))),
   last && el("time", { class: "thread-time" }, timeOf(last.date)),
   el("span", { class: typing ? "thread-last typing-text" : "thread-last" }, words),
   unread > 0 && !current && el("span", { class: "unread", "aria-label": `${unread} unread` }, String(unread))));

@@ -14,8 +14,12 @@ export class Store {
     this.chats = new Map(state.chats.map((chat) => [chat.id, inMaps(chat)]));
     this.actions = new Map(); // thread key → {action, until}
     this.drafts = new Map(); // thread key → {text, entities, until}
-    this.pressed = new Map(); // callback id → {chat, message, data}
+    this.pressed = new Map(); // callback id → {chat, message, data, until}
     this.seen = this.loadSeen();
+    state.recent.forEach((change) => {
+      if (change.kind !== "message") this.apply(change);
+      else if (change.message.by_bot) this.written(keyOf(change.chat_id, threadOf(change.message)));
+    });
   }
 
   /** Follow a change; returns the key of the thread it concerns, if any. */
@@ -26,14 +30,12 @@ export class Store {
       case "edit": {
         const key = keyOf(chat.id, threadOf(change.message));
         put(chat, change.message);
-        if (change.kind === "message" && change.message.by_bot) {
-          this.actions.delete(key);
-          this.drafts.delete(key);
-        }
+        if (change.kind === "message" && change.message.by_bot) this.written(key);
         return key;
       }
       case "delete":
         change.message_ids.forEach((id) => chat.threads.forEach((messages) => messages.delete(id)));
+        chat.pinned = chat.pinned.filter((id) => !change.message_ids.includes(id));
         return undefined;
       case "topic":
         chat.topics.set(change.topic.thread_id, change.topic);
@@ -49,6 +51,15 @@ export class Store {
       case "draft":
         this.drafts.set(keyOf(chat.id, change.thread_id), change);
         return keyOf(chat.id, change.thread_id);
+      case "draft_stopped":
+        this.drafts.delete(keyOf(chat.id, change.thread_id));
+        return keyOf(chat.id, change.thread_id);
+      case "pins":
+        chat.pinned = change.message_ids;
+        return undefined;
+      case "user":
+        Object.assign(this.users.get(change.user_id), change);
+        return undefined;
       case "callback":
         this.pressed.set(change.id, change);
         return undefined;
@@ -56,7 +67,7 @@ export class Store {
         this.pressed.delete(change.id);
         return undefined;
       case "chat":
-        Object.assign(chat, change.chat, { bot_status: change.bot_status, rights: change.rights, members: change.members, general: change.general });
+        Object.assign(chat, change.chat, { bot_status: change.bot_status, rights: change.rights, members: change.members, general: change.general, migrated_to: change.migrated_to });
         chat.has_topics = chat.type === "private" ? this.settings.threaded_mode : Boolean(change.chat.is_forum);
         if (change.migrated_to && this.group === chat.id) this.group = change.migrated_to;
         return undefined;
@@ -78,9 +89,59 @@ export class Store {
     }
   }
 
-  /** Messages of a thread, oldest first; thread 0 is outside all topics. */
+  // What the bot was doing in a thread is over: it wrote.
+  written(key) {
+    this.actions.delete(key);
+    this.drafts.delete(key);
+  }
+
+  /** Messages of a thread, oldest first; thread 0 is outside all topics, and everything where there are none. */
   messages(chatId, thread) {
-    return [...(this.chats.get(chatId)?.threads.get(thread)?.values() ?? [])];
+    const chat = this.chats.get(chatId);
+    if (!chat) return [];
+    if (chat.has_topics || chat.threads.size < 2) return [...(chat.threads.get(thread)?.values() ?? [])];
+    return [...chat.threads.values()].flatMap((messages) => [...messages.values()]).sort((one, other) => one.message_id - other.message_id);
+  }
+
+  /** A message, wherever in the chat it is. */
+  find(chatId, messageId) {
+    for (const messages of this.chats.get(chatId)?.threads.values() ?? []) {
+      if (messages.has(messageId)) return messages.get(messageId);
+    }
+    return undefined;
+  }
+
+  /** The pinned messages of a thread, oldest first. */
+  pinned(chatId, thread) {
+    const pins = new Set(this.chats.get(chatId)?.pinned);
+    return pins.size ? this.messages(chatId, thread).filter((message) => pins.has(message.message_id)) : [];
+  }
+
+  /** The buttons that wait for an answer, as chat/message/data. */
+  waiting() {
+    return new Set([...this.pressed.values()].filter((press) => press.until * 1000 > Date.now())
+      .map((press) => `${press.chat_id}/${press.message_id}/${press.data}`));
+  }
+
+  /** How a thread is called. */
+  title(chatId, thread) {
+    const chat = this.chats.get(chatId);
+    const topic = chat.has_topics && chat.topics.get(thread);
+    if (topic) return topic.name;
+    return chat.type === "private" ? "Main chat" : chat.has_topics ? chat.general.name : chat.title;
+  }
+
+  /** Why a person cannot write here, and the control's doing that mends it; nothing when they can. */
+  obstacle(chatId, thread, me) {
+    const chat = this.chats.get(chatId);
+    const name = this.name(me);
+    if (this.users.get(me).deactivated) return { reason: `${name} deleted their account.` };
+    if (chat.migrated_to) return { reason: "This group became a supergroup." };
+    if (!chat.members.includes(me)) return { reason: `${name} is not in this group.`, label: "Join", doing: "chat/join" };
+    const topic = chat.topics.get(thread);
+    if (me === this.owner || chat.type === "private" || !chat.has_topics) return undefined;
+    if (topic?.closed || (!topic && chat.general.closed)) return { reason: "The thread is closed; only the owner can write here." };
+    return undefined;
   }
 
   /** The main chat and the topics, those with news first. */
@@ -96,7 +157,7 @@ export class Store {
       }
       return { thread, topic, last, unread, key: keyOf(chatId, thread) };
     };
-    const topics = [...chat.topics.values()].map((topic) => entry(topic.thread_id, topic));
+    const topics = (chat.has_topics ? [...chat.topics.values()] : []).map((topic) => entry(topic.thread_id, topic));
     topics.sort((one, other) => (other.last?.message_id ?? 0) - (one.last?.message_id ?? 0));
     return [entry(0, null), ...topics];
   }
@@ -121,12 +182,12 @@ export class Store {
     const last = this.messages(chatId, thread).at(-1)?.message_id ?? 0;
     if (last <= this.seenUpTo(chatId, thread)) return;
     this.seen[keyOf(chatId, thread)] = last;
-    sessionStorage.setItem("seen", JSON.stringify({ instance: this.instance, seen: this.seen }));
+    sessionStorage.setItem("seen", JSON.stringify({ bot: this.bot.id, seen: this.seen }));
   }
 
   loadSeen() {
     const kept = JSON.parse(sessionStorage.getItem("seen") ?? "{}");
-    return kept.instance === this.instance ? kept.seen : {};
+    return kept.bot === this.bot.id ? kept.seen : {};
   }
 }
 
