@@ -67,6 +67,7 @@ class Failed:
 Outcome = Sent | Failed
 
 After = Callable[[Outcome], Awaitable[None]]
+Before = Callable[[], Awaitable[None]]
 
 
 @define(eq=False)
@@ -75,6 +76,7 @@ class _Request:
     params: Mapping[str, Any]
     chat_id: int | None
     after: After | None
+    before: Before | None = None
     files: tuple[Upload, ...] = ()
     on_the_way: bool = False
     outcome: Outcome | None = None
@@ -140,6 +142,7 @@ class Sender:
         params: Mapping[str, Any],
         chat_id: int | None = None,
         *,
+        before: Before | None = None,
         after: After | None = None,
         files: tuple[Upload, ...] = (),
     ) -> Any:
@@ -150,12 +153,13 @@ class Sender:
 
         Cancelled while it waits for a place in the queue, nothing is sent; cancelled later, the call is made
         all the same. `after` is told the outcome in any case, shielded, before the chat's next call: what must be
-        stored of it does not depend on who still waits. A BusError of `after` becomes the caller's.
+        stored of it does not depend on who still waits. A BusError of `after` becomes the caller's. `before` is called
+        once, when it is the call's turn: what it raises (a BusError) becomes of the call, which is then not made.
 
         Raises ApiError; RequestRefused (code None) for a wait of more than 20 s, with the time in its message, and
         NotSent: surely not carried out; CommitUnknown: perhaps carried out, must not be repeated; AnswerLost.
         """
-        request = _Request(method, params, chat_id, after, files)
+        request = _Request(method, params, chat_id, after, before, files)
         self._outstanding += 1
         try:
             self.check(method, chat_id)
@@ -222,6 +226,9 @@ class Sender:
         began = trio.current_time()
         while True:
             await self._wait_turn(request, began)
+            if request.before is not None:
+                before, request.before = request.before, None
+                await before()
             try:
                 return await self._call_once(request)
             except ApiError as fault:

@@ -104,18 +104,14 @@ class Calls:
     async def _claimed(self, place: tuple[str, str], call: Allowed, digest: str, enclosed: Enclosed) -> Any:
         method = call.api_method
         self.sender.check(method, _chat(call.body))
-        with trio.CancelScope(shield=True):  # a claim that is made has to be known: what was not sent is withdrawn
-            claim = await self.store.claim_call(*place, digest, self.now_ms())
-        match claim:
+        known = await self.store.known_call(*place, digest)
+        match known:
             case New():
-                crash.point("after-claim")
-                return await self._send(place, call, enclosed)
+                return await self._send(place, call, digest, enclosed)
             case Repeat(answer=answer):
                 return _recall(method, answer)
             case Unknown():
-                raise CommitUnknown(
-                    f"{method} was begun and its outcome is not known; look into the chat before you send it again"
-                )
+                raise _begun(method)
             case Collision():
                 raise RequestRefused(
                     f"another call was made under the id {place[1]}; give each call an id of its own",
@@ -123,13 +119,26 @@ class Calls:
                     method=method,
                 )
             case _:
-                assert_never(claim)
+                assert_never(known)
 
-    async def _send(self, place: tuple[str, str], call: Allowed, enclosed: Enclosed) -> Any:
+    async def _send(self, place: tuple[str, str], call: Allowed, digest: str, enclosed: Enclosed) -> Any:
         uploads = enclosed.take()
+        claimed = False
+
+        async def claim() -> None:
+            """When it is its turn: what only waits when this leader dies was surely not sent, and the next one does."""
+            nonlocal claimed
+            with trio.CancelScope(shield=True):  # a claim that is made has to be known: what was not sent is withdrawn
+                known = await self.store.claim_call(*place, digest, self.now_ms())
+            if not isinstance(known, New):
+                raise _begun(call.api_method)
+            claimed = True
+            crash.point("after-claim")
 
         async def settle(outcome: Outcome) -> None:
             """In the sender's task: what Telegram did is noted whoever still waits for it."""
+            if not claimed:
+                return
             crash.point("after-send")
             match outcome:
                 case Sent(result=result):
@@ -153,7 +162,15 @@ class Calls:
                 self._ended(place)
 
         self._running[place].with_sender = True
-        return await self.sender.call(call.api_method, call.body, _chat(call.body), after=end, files=uploads)
+        return await self.sender.call(
+            call.api_method, call.body, _chat(call.body), before=claim, after=end, files=uploads
+        )
+
+
+def _begun(method: str) -> CommitUnknown:
+    return CommitUnknown(
+        f"{method} was begun and its outcome is not known; look into the chat before you send it again"
+    )
 
 
 def _sent(call: Allowed, result: Any) -> list[tuple[int, int, int | None]]:

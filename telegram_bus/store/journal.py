@@ -38,6 +38,7 @@ __all__ = [
     "drop",
     "expire",
     "intend_thread",
+    "known_call",
     "listed",
     "newest_owners",
     "newest_seq",
@@ -323,9 +324,16 @@ def owner_of(db: Connection, chat_id: int, message_id: int) -> str | None:
 
 def claim_call(db: Connection, call: tuple[str, str], digest: str, epoch: int, now_ms: int) -> Claim:
     """Claim the call (key, request id) before it is sent, or say what is known of it."""
+    known = known_call(db, call, digest)
+    if isinstance(known, New):
+        db.execute("INSERT INTO calls VALUES (?, ?, ?, ?, ?, NULL, NULL)", (*call, digest, epoch, now_ms))
+    return known
+
+
+def known_call(db: Connection, call: tuple[str, str], digest: str) -> Claim:
+    """What is known of the call (key, request id); `New`: nothing."""
     row = db.execute("SELECT digest, answer FROM calls WHERE key = ? AND request_id = ?", call).fetchone()
     if row is None:
-        db.execute("INSERT INTO calls VALUES (?, ?, ?, ?, ?, NULL, NULL)", (*call, digest, epoch, now_ms))
         return New()
     if row[0] != digest:
         return Collision()

@@ -181,6 +181,10 @@ class Store:
         """Who sent the message, if it is among those that memory holds."""
         return self._owners.get((chat_id, message_id))
 
+    async def known_call(self, key: str, request_id: str, digest: str) -> Claim:
+        """What is known of a call, as `claim_call` would say it; `New`: nothing, and it is not claimed by this."""
+        return await self._commits.run(lambda db: journal.known_call(db, (key, request_id), digest))
+
     async def claim_call(self, key: str, request_id: str, digest: str, now_ms: int) -> Claim:
         """Claim a call that must not be repeated before it is sent; only `New` permits to send it.
 

@@ -83,6 +83,23 @@ async def test_a_call_is_claimed_sent_and_settled_in_this_order(rig: Rig) -> Non
     assert rig.claims() == [("nora", "r1", True)]
 
 
+async def test_a_call_that_waits_for_its_turn_is_not_claimed(rig: Rig) -> None:
+    """If the leader dies now it was surely not sent, so the next one sends it; of the one before nobody can tell."""
+    rig.telegram.gate = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.send, "r1", "slow")
+        await wait_all_tasks_blocked()
+        nursery.start_soon(rig.send, "r2", "behind it")
+        await wait_all_tasks_blocked()
+        assert rig.claims() == [("nora", "r1", False)]
+        successor = Rig(FakeTelegram(), rig.commits)
+        await nursery.start(successor.sender.run)
+        await successor.send("r2", "behind it")
+        with pytest.raises(CommitUnknown):
+            await successor.send("r1", "slow")
+        nursery.cancel_scope.cancel("the first leader is dead")
+
+
 async def test_the_same_id_again_gets_the_same_result_without_a_call(rig: Rig) -> None:
     """Also from the next leader."""
     first = await rig.send()
