@@ -151,7 +151,7 @@ class Run:
         begin, wanted = time.monotonic(), -(-round(self.options.rate * self.options.seconds) // LANES)
         pace, count = wanted / max(0.1, until - begin), 0
         with closing(http.client.HTTPConnection(self.sandbox.api_root.removeprefix("http://"))) as connection:
-            while count < wanted and time.monotonic() < until + 1:
+            while count < wanted and time.monotonic() < self.deadline - DRAIN:
                 due = min(wanted, int((time.monotonic() - begin) * pace) + 1)
                 texts = [self._next_text(keys) for _ in range(min(10, due - count))]
                 await trio.to_thread.run_sync(self._say, connection, texts)
