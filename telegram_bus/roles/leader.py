@@ -14,7 +14,7 @@ from telegram_bus import crash, home
 from telegram_bus import log as logs
 from telegram_bus._version import __version__
 from telegram_bus.botapi.poller import Order, Renewal, run_poller
-from telegram_bus.botapi.polling import STOOD_DOWN, PollState
+from telegram_bus.botapi.polling import PollState
 from telegram_bus.botapi.sender import Sender
 from telegram_bus.botapi.transport import BotApi, open_api, tls_context
 from telegram_bus.core import admission, identity
@@ -52,9 +52,6 @@ STOPPED: Final = "an operator stopped it"
 
 PRUNE_EVERY: Final = 1.0  # protocol section 10
 PURGE_EVERY: Final = 3_600.0
-TOLD: Final = frozenset({"conflict", "webhook", "storage"})
-"""States of polling that the chat is told of: only a person can mend them, and messages still go out."""
-
 DRAIN_LIMIT: Final = 1.0  # a leader that is told to end is gone in less than 2 s
 
 
@@ -175,7 +172,6 @@ class _Leader:
         self.term.deliveries.aside = self.absences.set_aside
         self.term.deliveries.ails = self._note_storage
         self.renewal = Renewal()
-        self._told: set[str] = set()
         self.intake = Intake(
             term=self.term,
             rules=self._rules,
@@ -245,15 +241,7 @@ class _Leader:
         if state.state != (before.state if before is not None else "starting"):
             level = logging.INFO if state.state in ("starting", "serving") else logging.WARNING
             log.log(level, "polling: %s%s", state.state, f" ({state.detail})" if state.detail else "")
-        lasting = state.state != "conflict" or STOOD_DOWN in (state.detail or "")
-        if state.state in TOLD and lasting:
-            self._tell_once(state.state, state.detail)
-
-    def _tell_once(self, state: str, detail: str | None) -> None:
-        """Say in the chat what only a person can mend, once in a term."""
-        if state not in self._told:
-            self._told.add(state)
-            self.notices.say(f"This bot cannot hear you ({state}): {detail or 'nobody knows why'}")
+        self.notices.note_polling(state)
 
     def _note_storage(self, why: str | None) -> None:
         self.term.note_trouble("storage", why)
@@ -262,7 +250,7 @@ class _Leader:
         def report(why: str | None) -> None:
             if self.term.note_trouble("deaf", why) and why is not None:
                 log.warning("polling: deaf (%s)", why)
-                self._tell_once("deaf", why)
+                self.notices.say_once("deaf", why)
             if why is not None:
                 self.renewal.ask(why)
 

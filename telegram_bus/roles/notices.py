@@ -8,6 +8,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field, frozen
 
+from telegram_bus.botapi.polling import STOOD_DOWN, PollState
 from telegram_bus.core.errors import BusError, NotSent
 from telegram_bus.roles.threads import Call
 
@@ -19,6 +20,9 @@ MOST: Final = 100
 """Notices that wait while Telegram cannot be reached; the ones that come then are only logged."""
 
 PAUSE: Final = 10.0
+
+TOLD: Final = frozenset({"conflict", "webhook", "storage"})
+"""States of polling that the chat is told of: only a person can mend them, and messages still go out."""
 
 
 @frozen
@@ -34,6 +38,7 @@ class Notices:
 
     chat_id: int
     call: Call = field(repr=False)
+    _told: set[str] = field(factory=set)
     _channel: tuple[trio.MemorySendChannel[_Notice], trio.MemoryReceiveChannel[_Notice]] = field(
         factory=lambda: trio.open_memory_channel[_Notice](MOST)
     )
@@ -45,6 +50,18 @@ class Notices:
             self._channel[0].send_nowait(_Notice(text, thread_id, reply_to))
         except trio.WouldBlock:
             log.warning("the chat was not told: %s", text)
+
+    def say_once(self, state: str, detail: str) -> None:
+        """Say in the main chat, once in a term, that the leader is in a state that only a person can mend."""
+        if state not in self._told:
+            self._told.add(state)
+            self.say(f"This bot cannot hear you ({state}): {detail}")
+
+    def note_polling(self, state: PollState) -> None:
+        """A state of polling; a conflict is worth a word only when it lasts."""
+        detail = state.detail or "nobody knows why"
+        if state.state in TOLD and (state.state != "conflict" or STOOD_DOWN in detail):
+            self.say_once(state.state, detail)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Send what is said, until cancelled."""

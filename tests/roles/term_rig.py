@@ -52,6 +52,7 @@ class Rig:
     got: list[tuple[str, int]] = field(factory=list)
     envelopes: list[Forward] = field(factory=list)
     down: bool = False
+    broken: str | None = None
     commits: InlineCommits = field(init=False)
     term: Term = field(init=False)
     intake: Intake = field(init=False)
@@ -96,6 +97,8 @@ class Rig:
         await trio.lowlevel.checkpoint()
         if self.down:
             raise NotSent("nobody listens")
+        if member.key == self.broken:
+            return Ack(request_id=envelope.request_id, ok=False, message="it cannot log in")
         self.got.append((member.key, envelope.delivery.source_update_id))
         self.envelopes.append(envelope)
         return Ack(request_id=envelope.request_id, ok=True, result=receipt(envelope.delivery))

@@ -1,0 +1,398 @@
+"""What users of such systems run into: each scenario by its number, proven here or by the test that is named.
+
+The numbering has gaps; those that later parts of the project bring are added with them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import signal
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import pytest
+import trio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from telegram_bus.botapi.poller import run_poller
+from telegram_bus.botapi.polling import PollState
+from telegram_bus.core.errors import NotSent, StateError
+from telegram_bus.home import Home, Profile
+from telegram_bus.roles.absences import GRACE
+from telegram_bus.roles.deliveries import REFUSALS
+from telegram_bus.roles.leadership import bot_lock_path, hold_leadership
+from telegram_bus.roles.notices import Notices
+from telegram_bus.roles.settings import load_settings, store_settings
+from telegram_bus.store import NewUpdate, open_store
+from telegram_bus.testing import Sandbox
+from tests.botapi.test_poller import CONFLICT, ScriptedTelegram, updates
+from tests.e2e.test_faults import PATIENCE, Machine, until
+from tests.fakes import CHAT, FakeTelegram, message
+from tests.roles.term_rig import Rig, running
+from tests.roles.test_calls import Rig as CallsRig
+
+ROOT: Final = Path(__file__).parent
+
+PROVEN: Final[dict[int, tuple[str, ...]]] = {
+    2: ("e2e/test_succession.py::test_three_followers_go_on_in_their_threads_when_the_leader_is_killed",),
+    4: (
+        "botapi/test_poller.py::test_lost_leadership_ends_it",
+        "botapi/test_poller.py::test_what_could_not_be_stored_is_not_confirmed_and_comes_again",
+        "roles/test_deliveries.py::test_a_lost_leadership_ends_the_deliveries",
+    ),
+    5: (
+        "roles/test_leadership.py::test_a_frozen_leader_is_ended_in_order_or_else_by_force",
+        "roles/test_starter.py::test_a_frozen_leader_is_ended_and_succeeded",
+    ),
+    7: (
+        "core/test_election.py::test_any_difference_protects_a_process_from_our_signals",
+        "test_host.py::test_another_birth_under_the_same_pid_is_a_death",
+    ),
+    8: ("core/test_election.py::test_any_difference_protects_a_process_from_our_signals",),
+    11: (
+        "test_locks.py::test_what_cannot_be_locked_is_refused_with_the_cure",
+        "e2e/test_bad_input.py::test_it_is_refused_with_the_path_and_the_way_out_and_nothing_changes",
+    ),
+    16: (
+        "botapi/test_poller.py::test_a_webhook_is_named_by_its_host_only",
+        "botapi/test_poller.py::test_a_webhook_is_removed_only_when_a_person_wants_it",
+    ),
+    17: ("roles/test_starter.py::test_programs_that_a_follower_wraps_never_start_a_leader",),
+    23: ("roles/test_starter.py::test_twenty_at_once_start_one_leader",),
+    25: ("roles/test_member.py::test_an_update_is_acknowledged_with_its_receipt_once_it_is_stored",),
+    31: ("roles/test_calls.py::test_what_is_not_known_stays_so",),
+    35: (
+        "roles/test_absences.py::test_a_backlog_is_delivered_and_its_age_is_told_once",
+        "botapi/test_poller.py::test_a_backlog_is_dropped_only_when_a_person_wants_it_and_before_anything_is_delivered",
+        "test_agent.py::test_an_update_says_how_old_it_is",
+    ),
+    # This release hands no work over: it refuses offers, so the donor keeps it and there is exactly one owner.
+    37: ("core/test_admission.py::test_a_handoff_needs_the_capability_of_all_three",),
+    40: ("roles/test_hearing.py::test_what_waits_twice_while_polls_are_empty_makes_a_bot_deaf",),
+    41: (
+        "roles/test_hearing.py::test_a_machine_that_slept_is_noticed_once",
+        "botapi/test_poller.py::test_a_poll_whose_connection_is_doubted_is_made_anew",
+        "core/test_election.py::test_an_observer_that_was_late_itself_starts_anew",
+    ),
+    43: ("botapi/test_transport.py::test_cut_json_and_pages_of_gateways_are_lost_answers",),
+    44: ("botapi/test_poller.py::test_a_revoked_token_ends_nothing_and_is_tried_slowly",),
+    46: (
+        "botapi/test_transport.py::test_a_proxy_that_cannot_be_reached_is_named_without_its_password",
+        "botapi/test_transport.py::test_calls_go_through_the_proxy_of_the_environment",
+    ),
+    47: ("botapi/test_transport.py::test_a_poll_has_a_connection_of_its_own_and_names_its_window",),
+}
+
+ALL: Final = (
+    *(1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19, 20, 22, 23),
+    *(25, 26, 28, 29, 31, 32, 34, 35, 37, 38, 40, 41, 43, 44, 46, 47),
+)
+
+
+@pytest.mark.parametrize(("number", "tests"), PROVEN.items(), ids=[f"scenario_{number}" for number in PROVEN])
+def test_the_test_that_proves_it_exists(number: int, tests: tuple[str, ...]) -> None:
+    for test in tests:
+        path, _, name = test.partition("::")
+        tree = ast.parse((ROOT / path).read_text())
+        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def test_no_number_is_missing() -> None:
+    here = {
+        int(number) for number in re.findall(r"^(?:async )?def test_scenario_(\d+)_", Path(__file__).read_text(), re.M)
+    }
+    assert sorted(here | PROVEN.keys()) == sorted(ALL)
+    assert not here & PROVEN.keys()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    with Sandbox() as sandbox:
+        machine = Machine(sandbox, tmp_path)
+        try:
+            yield machine
+        finally:
+            machine.end()
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Profile:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    profile = Home(tmp_path / "home").profile("default")
+    profile.ensure()
+    return profile
+
+
+# -- one poller, election, death of a leader
+
+
+def test_scenario_1_many_that_start_at_once_have_one_poller(machine: Machine) -> None:
+    machine.lead()
+    until(machine.status)
+    machine.kill_leader()
+    machine.leaders[0].wait()
+    agents = [machine.follow(f"agent-{number}") for number in range(5)]
+    for agent in agents:
+        agent.wait_said("state serving")
+    status = machine.status()
+    assert status is not None
+    assert len(status["followers"]) == len(agents)
+    polls = sorted(machine.sandbox.record(kind="poll"), key=lambda poll: float(poll["began"]))
+    ended = [poll["ended"] if poll["ended"] is not None else poll.get("disconnected") for poll in polls[:-1]]
+    assert all(poll["code"] != 409 for poll in polls)
+    assert len(ended) >= 1
+
+
+async def test_scenario_10_a_killed_holder_leaves_nothing_behind_twenty_times(profile: Profile) -> None:
+    loaded = load_settings(profile, {"chat": "12"}, {"TELEGRAM_BOT_TOKEN": "123:abcdefgh"})
+    store_settings(profile, loaded)
+    bot_lock_path(loaded).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    holder = (
+        "import os, sys; from pathlib import Path; from telegram_bus.locks import FileLock\n"
+        "held = [FileLock.try_lock(Path(path)) for path in sys.argv[1:]]\n"
+        "os.kill(os.getpid(), 9 if all(held) else 15)"
+    )
+    command = [sys.executable, "-c", holder, str(profile.leader_lock), str(bot_lock_path(loaded))]
+    for _ in range(20):
+        died = await trio.run_process(command, check=False)
+        assert died.returncode == -signal.SIGKILL
+        with trio.fail_after(5):
+            async with hold_leadership(profile, loaded) as term:
+                term.check()
+
+
+async def test_scenario_13_a_foreign_poller_makes_us_stand_down_and_say_so_once(autojump_clock: MockClock) -> None:
+    telegram = ScriptedTelegram([[], [], [], *[CONFLICT] * 12])
+    chat = FakeTelegram()
+    notices = Notices(chat_id=CHAT, call=chat.call)
+    states: list[str] = []
+
+    async def commit(_batch: object, _offset: int) -> None:
+        raise AssertionError
+
+    def report(state: PollState) -> None:
+        states.append(state.state)
+        notices.note_polling(state)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(notices.run)
+        await trio.sleep(30)
+        with trio.move_on_after(900):
+            await run_poller(
+                telegram,
+                offset=0,
+                commit=commit,
+                report=report,
+                jitter=lambda: 1.0,
+            )
+        nursery.cancel_scope.cancel("enough")
+    assert states[-1] == "serving"
+    assert "conflict" in states
+    in_conflict = [when for when, _, _ in telegram.polls[3:15]]
+    assert in_conflict[-1] - in_conflict[0] > 300  # slowly
+    [said] = chat.made("sendMessage")
+    assert "another program polls" in said["text"]
+
+
+async def test_scenario_14_conflicts_right_after_a_start_are_waited_out(autojump_clock: MockClock) -> None:
+    telegram = ScriptedTelegram([CONFLICT] * 10 + [updates(1)])
+    states: list[str] = []
+    stored: list[int] = []
+
+    async def commit(_batch: object, offset: int) -> None:
+        stored.append(offset)
+
+    with trio.move_on_after(25):
+        await run_poller(
+            telegram, offset=0, commit=commit, report=lambda state: states.append(state.state), jitter=lambda: 1.0
+        )
+    assert stored == [2]
+    assert set(states) == {"starting", "serving"}
+
+
+async def test_scenario_19_an_owner_that_cannot_work_costs_nobody_else_an_update(autojump_clock: MockClock) -> None:
+    rig = Rig()
+    rig.broken = "broken"
+    async with running(rig):
+        await rig.agent("broken", 11)
+        await rig.agent("sound", 12)
+        for number in range(1, 11):
+            await rig.take(message(number, thread=11 + number % 2))
+        assert [update for key, update in rig.got if key == "sound"] == [1, 3, 5, 7, 9]
+        await trio.sleep(REFUSALS * 10 * 6)
+        rows = rig.rows()
+    assert {outcome for _, key, outcome in rows if key == "broken"} == {"rejected"}
+    assert {outcome for _, key, outcome in rows if key == "sound"} == {"accepted"}
+
+
+def test_scenario_20_followers_return_whatever_becomes_of_their_leader(machine: Machine) -> None:
+    machine.lead()
+    agent = machine.follow("nora")
+    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    for number in range(5):
+        agent.wait_said("state serving")
+        machine.kill_leader()
+        machine.say(f"after {number}", thread)
+        agent.wait_said(f"done after {number}")  # a leader killed while it sends leaves the outcome unknown
+    assert agent.got() == [f"after {number}" for number in range(5)]
+    assert machine.topics_made() == 1
+
+
+def test_scenario_22_a_leader_whose_terminal_closes_ends(machine: Machine) -> None:
+    leader = machine.lead()
+    until(machine.status)
+    leader.send_signal(signal.SIGHUP)
+    assert leader.wait(PATIENCE) == 0
+    assert "Traceback" not in machine.log(0).read_text()
+
+
+# -- not losing and not doubling
+
+
+def test_scenario_26_a_batch_that_comes_again_is_handled_once(machine: Machine) -> None:
+    machine.lead()
+    agent = machine.follow("nora")
+    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    machine.say("one", thread)
+    agent.wait_said("done one")
+    assert machine.sandbox.repeat_batch() == 1
+    machine.say("two", thread)
+    agent.wait_said("done two")
+    assert agent.got() == ["one", "two"]
+
+
+def test_scenario_28_a_backlog_is_kept_with_its_age_or_dropped_by_choice(machine: Machine) -> None:
+    thread = machine.sandbox.create_topic("early")
+    machine.say("before anybody polled", thread)
+    leader = machine.lead("--drop-backlog")
+    agent = machine.follow("nora")
+    own = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    machine.say("now", own)
+    agent.wait_said("done now")
+    assert not [
+        one for one in machine.sandbox.messages(thread_id=thread, by_bot=True) if "No agent" in one.get("text", "")
+    ]
+    leader.send_signal(signal.SIGTERM)
+    assert leader.wait(PATIENCE) == 0
+    assert "dropped what waited" in machine.log(0).read_text()
+
+
+def test_scenario_29_what_comes_while_its_owner_is_away_is_kept_and_told_once(machine: Machine) -> None:
+    machine.lead()
+    agent = machine.follow("nora")
+    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    agent.wait_said("state serving")
+    agent.kill()
+    for number in range(3):
+        machine.say(f"kept {number}", thread)
+    machine.wait_answer("Kept for nora, away since", thread)
+    again = machine.follow("nora")
+    again.wait_said("done kept 2")
+    machine.wait_answer("nora is back and gets 3 kept updates", thread)
+    assert again.got() == ["kept 0", "kept 1", "kept 2"]
+    told = [one for one in machine.sandbox.messages(thread_id=thread) if "Kept for" in one.get("text", "")]
+    assert len(told) == 1
+
+
+async def test_scenario_32_a_long_answer_goes_on_where_it_broke_off(autojump_clock: MockClock) -> None:
+    first = CallsRig()
+    parts = [f"part {number}" for number in range(1, 6)]
+    async with trio.open_nursery() as nursery:
+        await nursery.start(first.sender.run)
+        for number, part in enumerate(parts, 1):
+            if number == 3:
+                first.telegram.results["sendMessage"] = NotSent("the network went away")
+            try:
+                await first.send(f"a{number}", part, call_id=f"part-{number}")
+            except NotSent:
+                break
+        nursery.cancel_scope.cancel("killed")
+    first.telegram.results.clear()
+    sent = len(first.telegram.calls)
+    second = CallsRig(telegram=first.telegram, earlier=first.commits)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(second.sender.run)
+        for number, part in enumerate(parts, 1):
+            await second.send(f"b{number}", part, call_id=f"part-{number}")
+        nursery.cancel_scope.cancel("done")
+    assert [params["text"] for _, params in first.telegram.calls[sent:]] == parts[2:]
+
+
+_fuzzed: list[bytes] = []
+
+
+def _a_journal() -> bytes:
+    """The file of a store with a few updates, made once."""
+    if not _fuzzed:
+        with TemporaryDirectory() as directory:
+            path = Path(directory, "db")
+
+            async def make() -> None:
+                async with open_store(path, holder="x") as store:
+                    rows = [
+                        NewUpdate(update_id=one, kind="message", body=b"x" * 50, owner_key="a") for one in range(30)
+                    ]
+                    await store.admit_batch(rows, 31, 1)
+
+            trio.run(make)
+            with closing(sqlite3.connect(path)) as database:
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            _fuzzed.append(path.read_bytes())
+    return _fuzzed[0]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_scenario_34_a_damaged_store_is_set_aside_or_refused_and_never_makes_a_traceback(data: st.DataObject) -> None:
+    content = bytearray(_a_journal())
+    if data.draw(st.booleans(), "cut"):
+        del content[data.draw(st.integers(0, len(content))) :]
+    for _ in range(data.draw(st.integers(0, 20), "bytes")):
+        if content:
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    with TemporaryDirectory() as directory:
+        path = Path(directory, "db")
+        path.write_bytes(content)
+        path.chmod(0o600)
+
+        told: list[str] = []
+
+        async def use() -> None:
+            async with open_store(path, holder="y") as store:
+                told.append(store.notice or "sound")
+                await store.admit_batch([NewUpdate(update_id=99, kind="message", body=b"new")], 100, 2)
+
+        try:
+            trio.run(use)
+        except StateError as error:
+            told.append(str(error))
+        assert told[0] == "sound" or str(path) in told[0]
+        assert str(path) in told[-1] or told == ["sound"]
+
+
+async def test_scenario_38_a_late_press_lands_after_a_restart(mock_clock: MockClock) -> None:
+    async with running(Rig()) as first:
+        await first.agent("nora", 11)
+        await first.term.store.record_messages("nora", [(CHAT, 500, 11)], 1)
+    pressed = {
+        "id": "q",
+        "data": "yes",
+        "from": {"id": 7},
+        "message": {"message_id": 500, "chat": {"id": CHAT, "type": "supergroup"}},
+    }
+    async with running(Rig(earlier=first.commits)) as second:
+        await second.take({"update_id": 5, "callback_query": pressed})
+        await wait_all_tasks_blocked()
+        mock_clock.jump(GRACE)
+        await wait_all_tasks_blocked()
+        await second.agent("nora", 11)
+        await wait_all_tasks_blocked()
+        assert second.got == [("nora", 5)]
