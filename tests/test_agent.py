@@ -423,7 +423,9 @@ async def test_a_leader_that_remembers_no_calls_cannot_promise_once(bus: Bus, le
     leader.identity = ProtocolIdentity(
         protocol_version=1, runtime_build="other/1", capabilities=("durable-follower-admission-v1",)
     )
+    registered = len(leader.of(Register))
     leader.known = set()  # so that the follower registers again, and learns who leads
+    await leader.wait_got(Register, registered + 1)
     await bus.send("an ordinary message goes out")
     with pytest.raises(RequestRefused, match="once"):
         await bus.send("ho", once="answer")
