@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, field
 
 from telegram_bus import crash
 from telegram_bus import home as homes
@@ -27,9 +25,21 @@ from telegram_bus.core.envelopes import (
     RouteAgentMessage,
     Target,
 )
-from telegram_bus.core.errors import BusError, NoLeader, RequestRefused, SettingsError, single_fault
-from telegram_bus.core.extensions import FileGet, FilePart, FileSend, MembersList
-from telegram_bus.core.files import ALBUM_KINDS, SENDABLE, FileInfo, files_of, safe_name
+from telegram_bus.core.errors import BusError, NoLeader, SettingsError, single_fault
+from telegram_bus.core.extensions import FileGet, FilePart, FileSend
+from telegram_bus.core.files import SENDABLE, FileInfo, safe_name
+from telegram_bus.followers.members import MemberInfo, list_members, watch_members
+from telegram_bus.followers.messages import (
+    Buttons,
+    FileKind,
+    Media,
+    SentMessage,
+    id_of,
+    keyboard,
+    message_params,
+    sent_message,
+)
+from telegram_bus.followers.updates import Update, UpdateKind
 from telegram_bus.roles.folder import begin_file, finish_file, sweep
 from telegram_bus.roles.member import Member, MemberState
 from telegram_bus.roles.outgoing import Source, opened
@@ -41,14 +51,6 @@ __all__ = ["Bus", "Buttons", "FileInfo", "FileKind", "Media", "MemberInfo", "Sen
 
 log = logging.getLogger(__name__)
 
-UpdateKind = Literal["message", "edited_message", "callback", "reaction"]
-
-Buttons = Sequence[Sequence[tuple[str, str]]]
-"""Rows of (label, data): a press comes back as an update of kind "callback" with that data (at most 64 bytes)."""
-
-FileKind = Literal["document", "photo", "audio", "voice", "video", "animation"]
-"""How a file is shown in the chat."""
-
 CROSS_TARGET: Final = "__piTelegramCrossTargetDelivery"
 """Marks a message for another agent's thread of the same chat (protocol section 9)."""
 
@@ -58,138 +60,6 @@ Telegram is slow a follower with more than that would not get its heartbeats thr
 
 FILES_AT_ONCE: Final = 4
 """Of them with files: each is an open file in the leader, and Telegram takes a chat's uploads one after the other."""
-
-WATCH_WAIT_MS: Final = 20_000  # how long the leader keeps a question for changes; below its own bound of 25 s
-
-
-@frozen(kw_only=True)
-class SentMessage:
-    """A message of ours at Telegram; `raw` is its Message object."""
-
-    chat_id: int
-    message_id: int
-    thread_id: int | None
-    raw: dict[str, Any] = field(repr=False)
-
-
-@frozen(kw_only=True)
-class MemberInfo:
-    """A live follower as the leader sees it; times are Unix milliseconds."""
-
-    key: str
-    name: str | None
-    chat_id: int | None
-    thread_id: int | None
-    slot: str | None
-    connected_at_ms: int
-    last_heartbeat_ms: int
-
-
-@frozen
-class Media:
-    """One file of an album: `file` as of `Bus.send_file`, `kind` "photo", "video", "document" or "audio"."""
-
-    file: Source
-    kind: Literal["photo", "video", "document", "audio"] = "photo"
-    caption: str | None = None
-    name: str | None = None
-
-    def described(self, number: int) -> dict[str, Any]:
-        """The InputMedia object of the file that travels in the field `file<number>`."""
-        if self.kind not in ALBUM_KINDS:
-            raise ValueError(f"an album takes {', '.join(ALBUM_KINDS)}, not {self.kind!r}")
-        described = {"type": self.kind, "media": f"attach://file{number}", "caption": self.caption}
-        return {name: value for name, value in described.items() if value is not None}
-
-
-@define(kw_only=True, eq=False)
-class Update:
-    """What a person did in this follower's thread.
-
-    `id` is the same when an update is seen again after a crash. `text` is the text or caption of a message, `data`
-    that of a pressed button. `message` is the Message it is about (for a reaction: the reaction itself).
-    """
-
-    id: str
-    kind: UpdateKind
-    raw: dict[str, Any] = field(repr=False)
-    _bus: Bus = field(repr=False)
-
-    @property
-    def message(self) -> dict[str, Any]:
-        """Telegram's Message object that the update is about."""
-        message = self.raw.get("message") if self.kind == "callback" else self.raw
-        return message if isinstance(message, dict) else {}
-
-    @property
-    def text(self) -> str:
-        """The text or caption; empty where there is none."""
-        text = self.message.get("text", self.message.get("caption"))
-        return text if isinstance(text, str) else ""
-
-    @property
-    def data(self) -> str | None:
-        """The data of the pressed button."""
-        data = self.raw.get("data") if self.kind == "callback" else None
-        return data if isinstance(data, str) else None
-
-    @property
-    def age(self) -> float | None:
-        """Seconds since the person did it, by Telegram's date and this machine's clock; None for a pressed button.
-
-        Much, where this program was away or nobody led: old orders may be better asked about than carried out.
-        """
-        date = self.raw.get("edit_date") if self.kind == "edited_message" else self.raw.get("date")
-        if self.kind == "callback" or not isinstance(date, int):
-            return None
-        return max(0.0, time.time() - date)
-
-    @property
-    def sender(self) -> dict[str, Any] | None:
-        """Telegram's User object of who did it."""
-        sender = self.raw.get("user") if self.kind == "reaction" else self.raw.get("from")
-        return sender if isinstance(sender, dict) else None
-
-    async def reply(self, text: str, *, once: str | None = None, **options: Any) -> SentMessage:
-        """Send a message into the thread as an answer to this one; options as of `Bus.send`.
-
-        With `once` (a name of your choice) it is sent once for this update: a handler that died and sees the update
-        again gets the message that its predecessor sent, whatever the text is by then.
-        """
-        params = _message(text, reply_to=self.message.get("message_id"), **options)
-        call_id = None if once is None else identity.call_id(self.id, once)
-        return _sent(await self._bus._make("sendMessage", params, call_id))
-
-    async def answer(self, text: str | None = None, *, alert: bool = False) -> None:
-        """Answer a pressed button: the person's client stops waiting and shows `text` (at most 200 characters).
-
-        Raises ValueError for any other kind of update.
-        """
-        if self.kind != "callback":
-            raise ValueError(f"only a pressed button is answered; this is a {self.kind}: use reply()")
-        await self._bus.call(
-            "answerCallbackQuery", callback_query_id=self.raw.get("id"), text=text, show_alert=alert or None
-        )
-
-    @property
-    def files(self) -> tuple[FileInfo, ...]:
-        """The file of the message, if it has one; of a photo the largest size."""
-        return files_of(self.message)
-
-    async def download(self, file: FileInfo | None = None, *, into: str | os.PathLike[str] | None = None) -> Path:
-        """Fetch the file of the message (or another one of it) and return where it lies; as `Bus.download`.
-
-        Raises ValueError where the message has no file.
-        """
-        if file is None:
-            file = next(iter(self.files), None)
-        if file is None:
-            raise ValueError("this update has no file: look at update.files first")
-        return await self._bus.download(file.file_id, name=file.name, into=into)
-
-    async def done(self) -> None:
-        """Say that this update has been dealt with: after that it is never seen again, not even after a crash."""
-        await self._bus.finish(self)
 
 
 @define(kw_only=True, eq=False)
@@ -269,8 +139,10 @@ class Bus:
         of this program and of leaders; who sends it again gets the first one's result, be it an ApiError or
         CommitUnknown. RequestRefused where the leader is a program that cannot promise it.
         """
-        params = _message(text, buttons=buttons, reply_to=reply_to, parse_mode=parse_mode, silent=silent)
-        return _sent(await self._make("sendMessage", params, None if once is None else identity.call_id("", once)))
+        params = message_params(text, buttons=buttons, reply_to=reply_to, parse_mode=parse_mode, silent=silent)
+        return sent_message(
+            await self.make("sendMessage", params, None if once is None else identity.call_id("", once))
+        )
 
     async def send_file(  # noqa: PLR0913 - as many as a message has
         self,
@@ -292,12 +164,12 @@ class Bus:
         """
         if kind not in SENDABLE:
             raise ValueError(f"kind must be one of {', '.join(SENDABLE)}, not {kind!r}")
-        params = _message(None, buttons=buttons, reply_to=reply_to, parse_mode=parse_mode, silent=silent)
+        params = message_params(None, buttons=buttons, reply_to=reply_to, parse_mode=parse_mode, silent=silent)
         params["caption"] = caption
         call_id = None if once is None else identity.call_id("", once)
         async with opened(file, self._folder) as (descriptor, own):
             part = FilePart(field=kind, name=safe_name(name or own or kind))
-            return _sent(await self._upload(SENDABLE[kind], params, {descriptor: part}, call_id))
+            return sent_message(await self._upload(SENDABLE[kind], params, {descriptor: part}, call_id))
 
     async def send_album(
         self,
@@ -314,7 +186,7 @@ class Bus:
         items = [one if isinstance(one, Media) else Media(one) for one in files]
         if not 2 <= len(items) <= 10:
             raise ValueError(f"an album has 2 to 10 files, not {len(items)}")
-        params = _message(None, reply_to=reply_to, silent=silent)
+        params = message_params(None, reply_to=reply_to, silent=silent)
         params["media"] = [item.described(number) for number, item in enumerate(items)]
         if caption is not None:
             params["media"][0]["caption"] = caption
@@ -327,7 +199,7 @@ class Bus:
                 )
                 stack.callback(os.close, list(parts)[-1])  # a file that is sent twice is two
             result = await self._upload("sendMediaGroup", params, parts, None)
-        return tuple(_sent(one) for one in result)
+        return tuple(sent_message(one) for one in result)
 
     async def download(
         self, file_id: str, *, name: str | None = None, into: str | os.PathLike[str] | None = None
@@ -366,20 +238,20 @@ class Bus:
         """Change the text of a message of ours; without `buttons` it has none afterwards."""
         await self.call(
             "editMessageText",
-            message_id=_id(message),
+            message_id=id_of(message),
             text=text,
             parse_mode=parse_mode,
-            reply_markup=_keyboard(buttons),
+            reply_markup=keyboard(buttons),
         )
 
     async def delete(self, message: SentMessage | int) -> None:
         """Delete a message of ours."""
-        await self.call("deleteMessage", message_id=_id(message))
+        await self.call("deleteMessage", message_id=id_of(message))
 
     async def react(self, message: SentMessage | int, emoji: str | None) -> None:
         """Put a reaction on a message of this thread; None takes it away."""
         reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
-        await self.call("setMessageReaction", message_id=_id(message), reaction=reaction)
+        await self.call("setMessageReaction", message_id=id_of(message), reaction=reaction)
 
     async def typing(self) -> None:
         """Show that this follower is typing, for some five seconds or until it sends."""
@@ -391,9 +263,10 @@ class Bus:
         The chat and thread of this follower are filled in where they are missing; parameters that are None are left
         out. Many may be made at once; 32 of them are on their way, the others wait their turn.
         """
-        return await self._make(method, params)
+        return await self.make(method, params)
 
-    async def _make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any:
+    async def make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any:
+        """What `call` does, under a call id of one's own where that is given."""
         async with self._calls:
             return await self._ask(method, params, call_id)
 
@@ -430,12 +303,11 @@ class Bus:
 
     async def members(self) -> tuple[MemberInfo, ...]:
         """All live followers."""
-        ack = await self._member.ask(lambda fields: MembersList(request_id=fields["request_id"], auth=fields["auth"]))
-        return _members(ack.result)[1]
+        return await list_members(self._member)
 
     def watch_members(self) -> AsyncIterator[tuple[MemberInfo, ...]]:
         """All live followers, now and whenever one comes or goes."""
-        return _MemberWatch(self._member)
+        return watch_members(self._member)
 
     async def tell(self, agent: str | int, text: str) -> SentMessage:
         """Write into another agent's thread and have its owner work on it; `agent` is its thread's name or id.
@@ -445,7 +317,7 @@ class Bus:
         selector = AgentSelector(thread_id=agent) if isinstance(agent, int) else AgentSelector(thread_name=agent)
         ack = await self._member.ask(lambda fields: ResolveAgentTarget(**fields, selector=selector))
         target = Target(chat_id=ack.result["chatId"], thread_id=ack.result["threadId"])
-        sent = _sent(
+        sent = sent_message(
             await self.call(
                 "sendMessage",
                 chat_id=target.chat_id,
@@ -465,94 +337,8 @@ class Bus:
         crash.point("after-done")
 
 
-class _MemberWatch:
-    """Asks for the members that come after those it has seen. No generator, so that a `break` leaves nothing open."""
-
-    def __init__(self, member: Member) -> None:
-        self._member = member
-        self._seen: tuple[str, int] | None = None  # each leader counts its own revisions
-        self._generation = ""
-
-    def __aiter__(self) -> _MemberWatch:
-        return self
-
-    async def __anext__(self) -> tuple[MemberInfo, ...]:
-        while True:
-            revision, members = _members((await self._member.ask(self._question)).result)
-            if (self._generation, revision) != self._seen:
-                self._seen = self._generation, revision
-                return members
-
-    def _question(self, fields: dict[str, Any]) -> MembersList:
-        self._generation = fields["registration_generation"]
-        after = self._seen[1] if self._seen is not None and self._seen[0] == self._generation else None
-        return MembersList(
-            request_id=fields["request_id"],
-            auth=fields["auth"],
-            after_revision=after,
-            wait_ms=None if after is None else WATCH_WAIT_MS,
-        )
-
-
 _WITHOUT_CHAT: Final = frozenset({"getMe", "answerCallbackQuery", "answerGuestQuery", "setMyCommands"})
 _INTO_THREAD: Final = ("send", "copyMessage", "editForumTopic", "closeForumTopic", "deleteForumTopic")
-
-
-def _message(
-    text: str | None,
-    *,
-    buttons: Buttons | None = None,
-    reply_to: int | None = None,
-    parse_mode: str | None = None,
-    silent: bool = False,
-) -> dict[str, Any]:
-    """The parameters of sendMessage."""
-    return {
-        "text": text,
-        "parse_mode": parse_mode,
-        "reply_markup": _keyboard(buttons),
-        "reply_parameters": {"message_id": reply_to, "allow_sending_without_reply": True} if reply_to else None,
-        "disable_notification": silent or None,
-    }
-
-
-def _id(message: SentMessage | int) -> int:
-    return message if isinstance(message, int) else message.message_id
-
-
-def _keyboard(buttons: Buttons | None) -> dict[str, Any] | None:
-    if buttons is None:
-        return None
-    rows = []
-    for row in buttons:
-        for label, data in row:
-            if not 1 <= len(data.encode()) <= 64:
-                raise ValueError(f"the data of button {label!r} has {len(data.encode())} bytes; Telegram takes 1 to 64")
-        rows.append([{"text": label, "callback_data": data} for label, data in row])
-    return {"inline_keyboard": rows}
-
-
-def _sent(result: Any) -> SentMessage:
-    try:
-        thread = result.get("message_thread_id")
-        return SentMessage(chat_id=result["chat"]["id"], message_id=result["message_id"], thread_id=thread, raw=result)
-    except (TypeError, KeyError, AttributeError) as error:
-        raise RequestRefused(f"the answer is no message: {json.dumps(result)[:200]}") from error
-
-
-def _members(result: Any) -> tuple[int, tuple[MemberInfo, ...]]:
-    return result["revision"], tuple(
-        MemberInfo(
-            key=entry["key"],
-            name=entry.get("name"),
-            chat_id=entry.get("target", {}).get("chatId"),
-            thread_id=entry.get("target", {}).get("threadId"),
-            slot=entry.get("slot"),
-            connected_at_ms=entry["connectedAtMs"],
-            last_heartbeat_ms=entry["lastHeartbeatMs"],
-        )
-        for entry in result["members"]
-    )
 
 
 @asynccontextmanager

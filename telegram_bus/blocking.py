@@ -22,6 +22,7 @@ from attrs import define, field
 from telegram_bus import agent
 from telegram_bus.core.envelopes import Target
 from telegram_bus.core.errors import NoLeader
+from telegram_bus.followers.updates import UpdateKind
 from telegram_bus.roles.member import MemberState
 
 __all__ = ["Bus", "Update", "join", "time_limit"]
@@ -183,7 +184,7 @@ class Update:
         return self._update.id
 
     @property
-    def kind(self) -> agent.UpdateKind:
+    def kind(self) -> UpdateKind:
         """`message`, `edited_message`, `callback` or `reaction`."""
         return self._update.kind
 

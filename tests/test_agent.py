@@ -14,7 +14,6 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import telegram_bus
-from telegram_bus import agent
 from telegram_bus.agent import Bus, MemberInfo, SentMessage, Update, join
 from telegram_bus.core.envelopes import (
     AckError,
@@ -44,6 +43,7 @@ from telegram_bus.core.errors import (
 )
 from telegram_bus.core.extensions import MembersList
 from telegram_bus.core.identity import call_id, delivery_id
+from telegram_bus.followers.members import WATCH_WAIT_MS
 from telegram_bus.home import Home, Profile
 from telegram_bus.wire.client import request_once
 from tests.fakes import CHAT, FakeLeader, ok, refuse
@@ -490,7 +490,7 @@ async def test_a_watcher_sees_each_change_once(bus: Bus, leader: FakeLeader) -> 
             break
     assert seen == [2, 0, 2]
     asked = [(one.after_revision, one.wait_ms) for one in leader.of(MembersList)]
-    assert asked == [(None, None), (3, agent.WATCH_WAIT_MS), (3, agent.WATCH_WAIT_MS), (4, agent.WATCH_WAIT_MS)]
+    assert asked == [(None, None), (3, WATCH_WAIT_MS), (3, WATCH_WAIT_MS), (4, WATCH_WAIT_MS)]
 
 
 async def test_a_watcher_asks_a_new_leader_anew(bus: Bus, leader: FakeLeader) -> None:

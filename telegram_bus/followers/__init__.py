@@ -1,0 +1,1 @@
+"""What a follower's program is given and gives: updates, messages, the other members."""

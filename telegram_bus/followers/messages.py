@@ -1,0 +1,93 @@
+"""Messages of a follower: what they are made of, and what comes back when they were sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from attrs import field, frozen
+
+from telegram_bus.core.errors import RequestRefused
+from telegram_bus.core.files import ALBUM_KINDS
+from telegram_bus.roles.outgoing import Source
+
+__all__ = ["Buttons", "FileKind", "Media", "SentMessage", "id_of", "keyboard", "message_params", "sent_message"]
+
+Buttons = Sequence[Sequence[tuple[str, str]]]
+"""Rows of (label, data): a press comes back as an update of kind "callback" with that data (at most 64 bytes)."""
+
+FileKind = Literal["document", "photo", "audio", "voice", "video", "animation"]
+"""How a file is shown in the chat."""
+
+
+@frozen(kw_only=True)
+class SentMessage:
+    """A message of ours at Telegram; `raw` is its Message object."""
+
+    chat_id: int
+    message_id: int
+    thread_id: int | None
+    raw: dict[str, Any] = field(repr=False)
+
+
+@frozen
+class Media:
+    """One file of an album: `file` as of `Bus.send_file`, `kind` "photo", "video", "document" or "audio"."""
+
+    file: Source
+    kind: Literal["photo", "video", "document", "audio"] = "photo"
+    caption: str | None = None
+    name: str | None = None
+
+    def described(self, number: int) -> dict[str, Any]:
+        """The InputMedia object of the file that travels in the field `file<number>`."""
+        if self.kind not in ALBUM_KINDS:
+            raise ValueError(f"an album takes {', '.join(ALBUM_KINDS)}, not {self.kind!r}")
+        described = {"type": self.kind, "media": f"attach://file{number}", "caption": self.caption}
+        return {name: value for name, value in described.items() if value is not None}
+
+
+def message_params(
+    text: str | None,
+    *,
+    buttons: Buttons | None = None,
+    reply_to: int | None = None,
+    parse_mode: str | None = None,
+    silent: bool = False,
+) -> dict[str, Any]:
+    """The parameters of sendMessage, None where there is nothing to say."""
+    return {
+        "text": text,
+        "parse_mode": parse_mode,
+        "reply_markup": keyboard(buttons),
+        "reply_parameters": {"message_id": reply_to, "allow_sending_without_reply": True} if reply_to else None,
+        "disable_notification": silent or None,
+    }
+
+
+def id_of(message: SentMessage | int) -> int:
+    """The id of a message that is given as itself or by its id."""
+    return message if isinstance(message, int) else message.message_id
+
+
+def keyboard(buttons: Buttons | None) -> dict[str, Any] | None:
+    """The inline keyboard of the buttons; raises ValueError for data that Telegram does not take."""
+    if buttons is None:
+        return None
+    rows = []
+    for row in buttons:
+        for label, data in row:
+            if not 1 <= len(data.encode()) <= 64:
+                raise ValueError(f"the data of button {label!r} has {len(data.encode())} bytes; Telegram takes 1 to 64")
+        rows.append([{"text": label, "callback_data": data} for label, data in row])
+    return {"inline_keyboard": rows}
+
+
+def sent_message(result: Any) -> SentMessage:
+    """The message that Telegram answered with; raises RequestRefused for anything else."""
+    try:
+        thread = result.get("message_thread_id")
+        return SentMessage(chat_id=result["chat"]["id"], message_id=result["message_id"], thread_id=thread, raw=result)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise RequestRefused(f"the answer is no message: {json.dumps(result)[:200]}") from error

@@ -1,0 +1,120 @@
+"""Updates, as a follower's program gets them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from attrs import define, field
+
+from telegram_bus.core import identity
+from telegram_bus.core.files import FileInfo, files_of
+from telegram_bus.followers.messages import SentMessage, message_params, sent_message
+
+__all__ = ["Update", "UpdateKind"]
+
+UpdateKind = Literal["message", "edited_message", "callback", "reaction"]
+"""A reaction and a pressed button are about a message; the other two are one."""
+
+
+class _Bus(Protocol):
+    """What an update needs of the bus that it came over."""
+
+    async def make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any: ...
+    async def call(self, method: str, **params: Any) -> Any: ...
+    async def download(
+        self, file_id: str, *, name: str | None = None, into: str | os.PathLike[str] | None = None
+    ) -> Path: ...
+    async def finish(self, update: Update) -> None: ...
+
+
+@define(kw_only=True, eq=False)
+class Update:
+    """What a person did in this follower's thread.
+
+    `id` is the same when an update is seen again after a crash. `text` is the text or caption of a message, `data`
+    that of a pressed button. `message` is the Message it is about (for a reaction: the reaction itself).
+    """
+
+    id: str
+    kind: UpdateKind
+    raw: dict[str, Any] = field(repr=False)
+    _bus: _Bus = field(repr=False)
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """Telegram's Message object that the update is about."""
+        message = self.raw.get("message") if self.kind == "callback" else self.raw
+        return message if isinstance(message, dict) else {}
+
+    @property
+    def text(self) -> str:
+        """The text or caption; empty where there is none."""
+        text = self.message.get("text", self.message.get("caption"))
+        return text if isinstance(text, str) else ""
+
+    @property
+    def data(self) -> str | None:
+        """The data of the pressed button."""
+        data = self.raw.get("data") if self.kind == "callback" else None
+        return data if isinstance(data, str) else None
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the person did it, by Telegram's date and this machine's clock; None for a pressed button.
+
+        Much, where this program was away or nobody led: old orders may be better asked about than carried out.
+        """
+        date = self.raw.get("edit_date") if self.kind == "edited_message" else self.raw.get("date")
+        if self.kind == "callback" or not isinstance(date, int):
+            return None
+        return max(0.0, time.time() - date)
+
+    @property
+    def sender(self) -> dict[str, Any] | None:
+        """Telegram's User object of who did it."""
+        sender = self.raw.get("user") if self.kind == "reaction" else self.raw.get("from")
+        return sender if isinstance(sender, dict) else None
+
+    async def reply(self, text: str, *, once: str | None = None, **options: Any) -> SentMessage:
+        """Send a message into the thread as an answer to this one; options as of `Bus.send`.
+
+        With `once` (a name of your choice) it is sent once for this update: a handler that died and sees the update
+        again gets the message that its predecessor sent, whatever the text is by then.
+        """
+        params = message_params(text, reply_to=self.message.get("message_id"), **options)
+        call_id = None if once is None else identity.call_id(self.id, once)
+        return sent_message(await self._bus.make("sendMessage", params, call_id))
+
+    async def answer(self, text: str | None = None, *, alert: bool = False) -> None:
+        """Answer a pressed button: the person's client stops waiting and shows `text` (at most 200 characters).
+
+        Raises ValueError for any other kind of update.
+        """
+        if self.kind != "callback":
+            raise ValueError(f"only a pressed button is answered; this is a {self.kind}: use reply()")
+        await self._bus.call(
+            "answerCallbackQuery", callback_query_id=self.raw.get("id"), text=text, show_alert=alert or None
+        )
+
+    @property
+    def files(self) -> tuple[FileInfo, ...]:
+        """The file of the message, if it has one; of a photo the largest size."""
+        return files_of(self.message)
+
+    async def download(self, file: FileInfo | None = None, *, into: str | os.PathLike[str] | None = None) -> Path:
+        """Fetch the file of the message (or another one of it) and return where it lies; as `Bus.download`.
+
+        Raises ValueError where the message has no file.
+        """
+        if file is None:
+            file = next(iter(self.files), None)
+        if file is None:
+            raise ValueError("this update has no file: look at update.files first")
+        return await self._bus.download(file.file_id, name=file.name, into=into)
+
+    async def done(self) -> None:
+        """Say that this update has been dealt with: after that it is never seen again, not even after a crash."""
+        await self._bus.finish(self)
