@@ -141,7 +141,7 @@ class Bus:
         """
         params = message_params(text, buttons=buttons, reply_to=reply_to, parse_mode=parse_mode, silent=silent)
         return sent_message(
-            await self.make("sendMessage", params, None if once is None else identity.call_id("", once))
+            await self._make("sendMessage", params, None if once is None else identity.call_id("", once))
         )
 
     async def send_file(  # noqa: PLR0913 - as many as a message has
@@ -263,9 +263,9 @@ class Bus:
         The chat and thread of this follower are filled in where they are missing; parameters that are None are left
         out. Many may be made at once; 32 of them are on their way, the others wait their turn.
         """
-        return await self.make(method, params)
+        return await self._make(method, params)
 
-    async def make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any:
+    async def _make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any:
         """What `call` does, under a call id of one's own where that is given."""
         async with self._calls:
             return await self._ask(method, params, call_id)

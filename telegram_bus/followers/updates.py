@@ -22,7 +22,7 @@ UpdateKind = Literal["message", "edited_message", "callback", "reaction"]
 class _Bus(Protocol):
     """What an update needs of the bus that it came over."""
 
-    async def make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any: ...
+    async def _make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any: ...
     async def call(self, method: str, **params: Any) -> Any: ...
     async def download(
         self, file_id: str, *, name: str | None = None, into: str | os.PathLike[str] | None = None
@@ -86,7 +86,7 @@ class Update:
         """
         params = message_params(text, reply_to=self.message.get("message_id"), **options)
         call_id = None if once is None else identity.call_id(self.id, once)
-        return sent_message(await self._bus.make("sendMessage", params, call_id))
+        return sent_message(await self._bus._make("sendMessage", params, call_id))  # noqa: SLF001 - this API's other half
 
     async def answer(self, text: str | None = None, *, alert: bool = False) -> None:
         """Answer a pressed button: the person's client stops waiting and shows `text` (at most 200 characters).
