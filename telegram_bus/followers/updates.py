@@ -86,7 +86,7 @@ class Update:
         """
         params = message_params(text, reply_to=self.message.get("message_id"), **options)
         call_id = None if once is None else identity.call_id(self.id, once)
-        return sent_message(await self._bus._make("sendMessage", params, call_id))  # noqa: SLF001 - this API's other half
+        return sent_message(await self._bus._make("sendMessage", params, call_id))
 
     async def answer(self, text: str | None = None, *, alert: bool = False) -> None:
         """Answer a pressed button: the person's client stops waiting and shows `text` (at most 200 characters).
