@@ -283,7 +283,7 @@ def main(arguments: list[str] | None = None) -> int:
         run = Run(options, sandbox, rig, chance, began)
         trio.run(run.live)
         facts = run.facts()
-        broken = [*violations(facts), *_too_little(run, facts)]
+        broken = [*_too_little(run, facts), *violations(facts)]
         if broken and options.keep:
             _keep(options.keep, facts, broken)
     for line in broken[:SHOWN]:
@@ -315,6 +315,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 def _too_little(run: Run, facts: Facts) -> Iterator[str]:
     """What did not happen, and what should not have."""
     wanted = round(run.options.rate * run.options.seconds)
+    left = len(undone(run.said, facts.diary))
+    if left and time.monotonic() >= run.deadline:
+        yield f"time was over before everything was done: {left} updates, which are called lost below"
     if (said := sum(map(len, run.said.values()))) < wanted:
         yield f"{said} updates were made, {wanted} were asked for"
     if run.events < run.options.kills:
