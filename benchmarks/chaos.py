@@ -68,6 +68,7 @@ class Run:
     events: int = 0
     started: float = 0.0
     drained: float = 0.0
+    late: int = 0
     deadline: float = 0.0
     _version: int = 0
 
@@ -224,6 +225,7 @@ class Run:
             if not left or (not waiting and time.monotonic() - quiet_since > QUIET):
                 return
             await trio.sleep(0.1)
+        self.late = len(undone(self.said, self.diary()))
 
     # -- what is seen
 
@@ -315,9 +317,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 def _too_little(run: Run, facts: Facts) -> Iterator[str]:
     """What did not happen, and what should not have."""
     wanted = round(run.options.rate * run.options.seconds)
-    left = len(undone(run.said, facts.diary))
-    if left and time.monotonic() >= run.deadline:
-        yield f"time was over before everything was done: {left} updates, which are called lost below"
+    if run.late:
+        yield f"time was over before everything was done: {run.late} updates, which are called lost below"
     if (said := sum(map(len, run.said.values()))) < wanted:
         yield f"{said} updates were made, {wanted} were asked for"
     if run.events < run.options.kills:
