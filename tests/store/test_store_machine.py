@@ -21,7 +21,7 @@ OWNERS = st.sampled_from(["a", "b", None])
 
 
 class JournalMachine(RuleBasedStateMachine):
-    """`waiting`, `seen`, `bindings`, `owners` and `calls` are what the journal should hold."""
+    """`waiting`, `aside`, `seen`, `bindings`, `owners` and `calls` are what the journal should hold."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,6 +34,7 @@ class JournalMachine(RuleBasedStateMachine):
         self.seen: dict[int, int] = {}
         self.waiting: dict[int, list[Any]] = {}
         self.settled: dict[int, int] = {}
+        self.aside: dict[int, tuple[int, list[Any]]] = {}
         self.bindings: dict[str, tuple[int, int | None]] = {}
         self.owners: dict[tuple[int, int], tuple[str, int]] = {}
         self.calls: dict[tuple[str, str], list[Any]] = {}
@@ -53,9 +54,9 @@ class JournalMachine(RuleBasedStateMachine):
         expected = [n for n in dict.fromkeys(numbers) if n not in self.seen]
         assert [stored.update_id for stored in admitted] == expected
         for stored in admitted:
-            assert stored.seq > max([0, *self.waiting, *self.settled])
+            assert stored.seq > max([0, *self.waiting, *self.settled, *self.aside])
             self.seen[stored.update_id] = self.now
-            self.waiting[stored.seq] = [stored.update_id, owner, 0]
+            self.waiting[stored.seq] = [stored.update_id, owner, 0, self.now]
         self.offset = next_offset
 
     @precondition(lambda self: self.waiting)
@@ -63,8 +64,38 @@ class JournalMachine(RuleBasedStateMachine):
     def settle(self, data: st.DataObject, outcome: Outcome) -> None:
         seq = data.draw(st.sampled_from(sorted(self.waiting)))
         assert self.loop.run(self.store.settle, seq, outcome, self.now)
-        del self.waiting[seq]
-        self.settled[seq] = self.now
+        row = self.waiting.pop(seq)
+        if outcome == "rejected":
+            self.aside[seq] = (self.now, row)
+        else:
+            self.settled[seq] = self.now
+
+    @rule(owner=st.sampled_from("ab"), hours=st.sampled_from([0, 24]))
+    def expire(self, owner: str, hours: int) -> None:
+        before = self.now - hours * HOUR + 1
+        gone = [seq for seq, row in self.waiting.items() if row[1] == owner and row[3] < before]
+        assert sorted(self.loop.run(self.store.expire, owner, before, self.now, "away")) == sorted(gone)
+        for seq in gone:
+            self.aside[seq] = (self.now, self.waiting.pop(seq))
+
+    @precondition(lambda self: self.aside or self.waiting)
+    @rule(data=st.data(), again=st.booleans())
+    def look_after(self, data: st.DataObject, again: bool) -> None:
+        seq = data.draw(st.sampled_from(sorted([*self.aside, *self.waiting])))
+        _, row = self.aside.get(seq, (0, None))
+        if again:
+            retried = self.loop.run(self.store.retry, seq)
+            assert (retried is not None) == (row is not None and row[1] is not None)
+            if retried is not None and row is not None:
+                del self.aside[seq]
+                self.waiting[seq] = [row[0], row[1], 0, row[3]]
+        else:
+            dropped = self.loop.run(self.store.drop, seq, self.now)
+            assert dropped is not None
+            assert (dropped.outcome is None) == (seq in self.waiting)
+            self.aside.pop(seq, None)
+            self.waiting.pop(seq, None)
+            self.settled[seq] = self.now
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data(), owner=OWNERS)
@@ -113,11 +144,12 @@ class JournalMachine(RuleBasedStateMachine):
         self.loop.run(self.store.settle_call, *call, answer, self.now)
         self.calls[call][1] = answer
 
-    @rule(hours=st.sampled_from([1, 25, 49]))
+    @rule(hours=st.sampled_from([1, 25, 49, 200]))
     def time_passes(self, hours: int) -> None:
         self.now += hours * HOUR
         self.loop.run(self.store.purge, self.now)
         self.settled = {seq: ms for seq, ms in self.settled.items() if ms >= self.now - 24 * HOUR}
+        self.aside = {seq: one for seq, one in self.aside.items() if one[0] >= self.now - 7 * 24 * HOUR}
         self.seen = {number: ms for number, ms in self.seen.items() if ms >= self.now - 48 * HOUR}
         self.calls = {call: row for call, row in self.calls.items() if row[2] >= self.now - 48 * HOUR}
 
@@ -147,7 +179,8 @@ class JournalMachine(RuleBasedStateMachine):
             assert seen[f"owner {message}"] == (known[0] if known else None)
         counts = seen["counts"]
         assert counts.waiting == len(self.waiting)
-        assert counts.settled == len(self.settled)
+        assert counts.settled == len(self.settled) + len(self.aside)
+        assert counts.aside == len(self.aside)
         assert counts.calls == len(self.calls)
 
     async def _observe(self) -> dict[str, Any]:
