@@ -12,7 +12,7 @@ from telegram_bus.testing import Sandbox
 from tests.require import missing
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 # Without the flags for background work Chromium asks for hosts that a closed network refuses, many at a time.
 FLAGS = (
@@ -48,6 +48,22 @@ def browser() -> Iterator[Browser]:
         started = running.chromium.launch(executable_path=program, args=FLAGS)
         yield started
         started.close()
+
+
+@pytest.fixture
+def page(browser: Browser, sandbox: Sandbox) -> Iterator[Page]:
+    """The page, opened; it must not complain about anything."""
+    complaints: list[str] = []
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    opened = context.new_page()
+    opened.set_default_timeout(15_000)
+    opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.goto(sandbox.page)
+    opened.wait_for_selector(".thread")
+    yield opened
+    context.close()
+    assert complaints == []
 
 
 def _has_playwright() -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,22 +22,6 @@ def sandbox(shared: Sandbox) -> Sandbox:
     """One sandbox for all: each test has threads of its own and begins with an empty queue."""
     shared.call("deleteWebhook", drop_pending_updates=True)
     return shared
-
-
-@pytest.fixture
-def page(browser: Browser, sandbox: Sandbox) -> Iterator[Page]:
-    """The page, opened; it must not complain about anything."""
-    complaints: list[str] = []
-    context = browser.new_context(viewport={"width": 1200, "height": 800})
-    opened = context.new_page()
-    opened.set_default_timeout(15_000)
-    opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.goto(sandbox.page)
-    opened.wait_for_selector(".thread")
-    yield opened
-    context.close()
-    assert complaints == []
 
 
 def topic(sandbox: Sandbox, name: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from telegram_bus.testing import Sandbox
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
 
@@ -25,21 +24,6 @@ def png(width: int, height: int) -> bytes:
                     for y in range(height))  # fmt: skip
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-
-
-@pytest.fixture
-def page(browser: Browser, sandbox: Sandbox) -> Iterator[Page]:
-    complaints: list[str] = []
-    context = browser.new_context(viewport={"width": 1200, "height": 800})
-    opened = context.new_page()
-    opened.set_default_timeout(15_000)
-    opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.goto(sandbox.page)
-    opened.wait_for_selector(".thread")
-    yield opened
-    context.close()
-    assert complaints == []
 
 
 def test_pictures_files_and_polls_are_shown(page: Page, sandbox: Sandbox) -> None:

@@ -140,9 +140,11 @@ function isAtEnd() {
 
 function toEnd() {
   byId("scroll").scrollTop = byId("scroll").scrollHeight;
+  toEnd.stays = true;
 }
 
 function reveal(messageId) {
+  toEnd.stays = false;
   if (messages.reveal(messageId)) drawToEnd();
   else toast("That message is in another thread, or no longer there.");
 }
@@ -226,7 +228,13 @@ function online(yes) {
 byId("new-thread").addEventListener("click", newThread);
 byId("back").addEventListener("click", () => go({ thread: null }));
 byId("to-end").addEventListener("click", () => byId("scroll").scrollTo({ top: byId("scroll").scrollHeight, behavior: "smooth" }));
-byId("scroll").addEventListener("scroll", drawToEnd, { passive: true });
+byId("scroll").addEventListener("scroll", () => { toEnd.stays = isAtEnd(); drawToEnd(); }, { passive: true });
+const sizes = new ResizeObserver(() => { // a picture that arrived, files above the message box: who was at the end stays there
+  if (toEnd.stays) toEnd();
+  drawToEnd();
+});
+sizes.observe(byId("scroll"));
+sizes.observe(byId("messages"));
 byId("theme").addEventListener("click", () => {
   const dark = document.documentElement.dataset.theme
     ? document.documentElement.dataset.theme === "dark"

@@ -1,7 +1,7 @@
 // The messages of one thread: bubbles that are replaced where they change, never drawn anew as a whole.
 
 import { contents, inWords } from "/page/content.js";
-import { Kept, dayOf, el, iconButton, timeOf } from "/page/dom.js";
+import { Kept, dayOf, el, icon, iconButton, timeOf } from "/page/dom.js";
 import { Polls } from "/page/poll.js";
 import { isService, serviceText } from "/page/store.js";
 import { richText } from "/page/text.js";
@@ -109,7 +109,7 @@ export class Messages {
       message.forward_origin && el("div", { class: "origin" }, `Forwarded from ${store.name(message.forward_origin.sender_user?.id)}`),
       message.poll ? this.polls.show(message, me) : contents(message),
       (message.text || message.caption) && el("div", { class: "text" }, richText(message.text ?? message.caption, message.entities ?? message.caption_entities, this.doings.command)),
-      el("span", { class: "meta" }, look.isPinned && el("span", { "aria-label": "pinned" }, "📌 "), message.edit_date ? "edited " : "", el("time", { datetime: new Date(message.date * 1000).toISOString() }, timeOf(message.date))));
+      el("span", { class: "meta" }, look.isPinned && icon("pin"), message.edit_date ? "edited " : "", el("time", { datetime: new Date(message.date * 1000).toISOString() }, timeOf(message.date))));
     return el("article", {
       class: ["message", mine ? "mine" : "theirs", look.joined ? "joined" : ""].join(" "),
       tabIndex: 0,

@@ -2,6 +2,8 @@
 
 import { el } from "/page/dom.js";
 
+const votes = (count) => (count === 1 ? "1 vote" : `${count} votes`);
+
 export class Polls {
   constructor(vote) {
     this.vote = vote; // called with a message and the numbers of options
@@ -15,9 +17,9 @@ export class Polls {
     const rows = poll.options.map((option, index) => this.row(message, option, index, own));
     return el("div", { class: "poll", role: "group", "aria-label": `Poll: ${poll.question}` },
       el("strong", {}, poll.question),
-      el("small", {}, [poll.is_anonymous ? "Anonymous" : "Public", poll.type === "quiz" ? "quiz" : "poll", poll.is_closed && "closed", poll.allows_multiple_answers && "several answers"].filter(Boolean).join(", ")),
+      el("small", {}, [`${poll.is_anonymous ? "Anonymous" : "Public"} ${poll.type === "quiz" ? "quiz" : "poll"}`, poll.is_closed && "closed", poll.allows_multiple_answers && "several answers"].filter(Boolean).join(", ")),
       el("div", { class: "poll-options" }, rows),
-      el("small", { class: "poll-total" }, poll.total_voter_count === 1 ? "1 vote" : `${poll.total_voter_count} votes`),
+      el("small", { class: "poll-total" }, votes(poll.total_voter_count)),
       voted && poll.type === "quiz" && poll.explanation && el("em", {}, poll.explanation),
       !poll.is_closed && this.action(message, voted));
   }
@@ -26,17 +28,18 @@ export class Polls {
     const { poll } = message;
     const ticked = own.includes(index) || this.ticked(poll).has(index);
     const right = own.length > 0 && poll.correct_option_ids?.includes(index);
+    const counted = own.length > 0 || poll.is_closed; // the apps show no counts before one's own vote
     const share = poll.total_voter_count ? Math.round((100 * option.voter_count) / poll.total_voter_count) : 0;
     return el("button", {
-      class: "poll-option", type: "button", "aria-pressed": String(ticked), disabled: poll.is_closed || own.length > 0,
-      "aria-label": `${option.text}, ${option.voter_count === 1 ? "1 vote" : `${option.voter_count} votes`}${right ? ", right" : ""}`,
+      class: "poll-option", type: "button", "aria-pressed": String(ticked), disabled: counted,
+      "aria-label": [option.text, counted && votes(option.voter_count), right && "right"].filter(Boolean).join(", "),
       onclick: (event) => {
         if (!poll.allows_multiple_answers) this.vote(message, [index]);
         else event.currentTarget.setAttribute("aria-pressed", String(this.tick(poll, index)));
       },
     },
-    el("span", {}, option.text, right && " ✓"), el("span", { class: "poll-count" }, own.length || poll.is_closed ? `${share} %` : ""),
-    el("progress", { max: 100, value: own.length || poll.is_closed ? share : 0, "aria-hidden": "true" }));
+    el("span", {}, option.text, right && " ✓"), el("span", { class: "poll-count" }, counted ? `${share} %` : ""),
+    counted && el("progress", { max: 100, value: share, "aria-hidden": "true" }));
   }
 
   action(message, voted) {
