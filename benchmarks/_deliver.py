@@ -19,8 +19,10 @@ from benchmarks._bus import FIRST_THREAD, Place, one_line, running
 from telegram_bus.core.envelopes import Ack, Forward
 from telegram_bus.core.registry import Member
 from telegram_bus.core.routing import Rules
+from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.leader import run_leader
+from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.settings import Settings, load_settings
 from telegram_bus.roles.term import Term
 
@@ -66,7 +68,7 @@ def _updates(chat_id: int, followers: int) -> Iterator[dict[str, Any]]:
             "update_id": number,
             "message": {
                 "message_id": number,
-                "date": 1_700_000_000,
+                "date": int(time.time()),
                 "chat": {"id": chat_id, "type": "private", "first_name": "Olivia"},
                 "from": owner,
                 "message_thread_id": FIRST_THREAD + number % followers,
@@ -101,7 +103,16 @@ async def _measure(place: Place, settings: Settings, options: argparse.Namespace
     async with trio.open_nursery() as nursery:
         term: Term = await nursery.start(partial(run_leader, place.profile, settings))
         rules = Rules(chat_id=settings.chat, allowed=frozenset(settings.allow), bot_id=settings.bot_id)
-        intake = Intake(term=term, rules=lambda: rules, call=term.threads.call)
+        notices = Notices(chat_id=settings.chat, call=term.threads.call)
+        absences = Absences(
+            store=term.store,
+            threads=term.threads,
+            members=term.registry,
+            deliveries=term.deliveries,
+            notices=notices,
+            now_ms=term.now_ms,
+        )
+        intake = Intake(term=term, rules=lambda: rules, call=term.threads.call, absences=absences, notices=notices)
         receipts = _Receipts(term.deliveries.forward)
         term.deliveries.forward = receipts
         with ExitStack() as stack:

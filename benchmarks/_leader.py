@@ -31,7 +31,7 @@ from telegram_bus.core.envelopes import (
     Target,
 )
 from telegram_bus.core.errors import NotSent, RequestRefused
-from telegram_bus.core.extensions import StatusGet
+from telegram_bus.core.extensions import OperatorRequest, StatusGet
 from telegram_bus.core.identity import ANNOUNCED, QUEUE_HANDOFF, ours
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member, Provisioned
@@ -161,6 +161,9 @@ class _Ports:
     def status(self) -> dict[str, Any]:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return {"cpu": usage.ru_utime + usage.ru_stime, "memory": _peak_memory(usage.ru_maxrss) / 1e6}
+
+    async def operate(self, _request: OperatorRequest) -> Any:
+        return {}
 
     def request_stop(self) -> None:
         """It is killed."""

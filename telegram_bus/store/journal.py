@@ -373,7 +373,7 @@ def counts(db: Connection) -> Counts:
         "(SELECT count(*) FROM updates WHERE settled_ms IS NOT NULL), (SELECT count(*) FROM bindings), "
         "(SELECT count(*) FROM messages), (SELECT count(*) FROM calls), "
         "(SELECT count(*) FROM calls WHERE answer IS NULL), "
-        f"(SELECT count(*) FROM updates WHERE {_ASIDE})"
+        f"(SELECT count(*) FROM updates WHERE {_ASIDE})"  # noqa: S608
     ).fetchone()
     names = ("waiting", "unowned", "settled", "bindings", "messages", "calls", "unsettled_calls", "aside")
     return Counts(**dict(zip(names, row, strict=True)))
