@@ -368,12 +368,12 @@ def purge(db: Connection, now_ms: int, keep: Retention) -> int:
 def counts(db: Connection) -> Counts:
     """Count everything; takes milliseconds at 100,000 rows."""
     row = db.execute(
-        "SELECT (SELECT count(*) FROM updates WHERE outcome IS NULL), "
+        "SELECT (SELECT count(*) FROM updates WHERE outcome IS NULL), "  # noqa: S608
         "(SELECT count(*) FROM updates WHERE outcome IS NULL AND owner_key IS NULL), "
         "(SELECT count(*) FROM updates WHERE settled_ms IS NOT NULL), (SELECT count(*) FROM bindings), "
         "(SELECT count(*) FROM messages), (SELECT count(*) FROM calls), "
         "(SELECT count(*) FROM calls WHERE answer IS NULL), "
-        f"(SELECT count(*) FROM updates WHERE {_ASIDE})"  # noqa: S608
+        f"(SELECT count(*) FROM updates WHERE {_ASIDE})"
     ).fetchone()
     names = ("waiting", "unowned", "settled", "bindings", "messages", "calls", "unsettled_calls", "aside")
     return Counts(**dict(zip(names, row, strict=True)))
