@@ -76,10 +76,7 @@ class Absences:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep track until cancelled."""
-        self._away = {absence.key: absence for absence in await self.store.absences()}
-        for absence in self._away.values():
-            if absence.told:
-                await self._note_oldest(absence.key)
+        await self._load()
         async with trio.open_nursery() as nursery:
             task_status.started()
             self.note_kept(self.deliveries.owners())
@@ -92,6 +89,15 @@ class Absences:
                     await (self._came(key, waiting) if event == "came" else self._left(key))
                 except StateError as error:  # a full disk: it costs a notice
                     log.warning("not noted that %s %s: %s", key, event, error)
+
+    async def _load(self) -> None:
+        try:
+            self._away = {absence.key: absence for absence in await self.store.absences()}
+            for absence in self._away.values():
+                if absence.told:
+                    await self._note_oldest(absence.key)
+        except StateError as error:
+            log.warning("who is away since when is not known: %s", error)
 
     async def _left(self, key: str) -> None:
         self._away[key] = Absence(key=key, since_ms=self.now_ms())
