@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -12,7 +14,7 @@ from telegram_bus.testing import Sandbox
 from tests.sandbox.test_page_files import png
 
 if TYPE_CHECKING:
-    from playwright.sync_api import FilePayload, Locator, Page
+    from playwright.sync_api import Browser, FilePayload, Locator, Page
 
 pytestmark = pytest.mark.browser
 
@@ -157,6 +159,28 @@ def test_a_reload_keeps_files_answers_and_edits_that_were_begun(page: Page, sand
     assert message_box(page).input_value() == "something else"
 
 
+def test_a_sandbox_that_starts_again_finds_the_page_as_it_was(browser: Browser, tmp_path: Path) -> None:
+    with Sandbox("--data", str(tmp_path)) as first:
+        thread = first.create_topic("goes on")
+        first.say("before", thread_id=thread)
+        page = browser.new_page()
+        page.set_default_timeout(15_000)
+        page.goto(first.page)
+        show(page, first, thread)
+        page.locator("#attach-input").set_input_files([upload("a.txt", "text/plain", b"kept")])
+        message_box(page).fill("half a thought")
+        port = str(urlsplit(first.page).port)
+    page.wait_for_selector("#banner")
+    with Sandbox("--data", str(tmp_path), "--port", port) as second:
+        page.wait_for_selector("#banner", state="hidden")
+        page.wait_for_selector("article >> text=before")
+        page.get_by_label("Do not send a.txt").wait_for()
+        message_box(page).press("Enter")
+        page.get_by_label("File a.txt").wait_for()
+        assert second.messages(thread_id=thread)[-1]["caption"] == "half a thought"
+        page.close()
+
+
 # -- messages ----------------------------------------------------------------------------------------
 
 
@@ -202,6 +226,19 @@ def test_reactions_of_the_bot_and_of_people_are_shown_and_given(page: Page, sand
     page.get_by_label("🔥 by Sandbox Bot", exact=True).wait_for()
     reaction = updates(sandbox, "message_reaction")[-1]
     assert (reaction["user"]["first_name"], reaction["new_reaction"]) == ("Frank", [])
+
+
+def test_one_reacts_with_the_keyboard_alone(page: Page, sandbox: Sandbox) -> None:
+    thread = sandbox.create_topic("keys")
+    said = sandbox.say("press a key", thread_id=thread)
+    show(page, sandbox, thread)
+    page.locator("article").focus()
+    for key in ("Tab", "Enter", "Escape", "Enter", "Tab", "Enter"):  # React opened, shut, opened, the second emoji
+        page.keyboard.press(key)
+    page.wait_for_selector(".reaction.own")
+    assert page.evaluate("document.activeElement.ariaLabel") == "React"
+    (shown,) = [item for item in sandbox.messages(thread_id=thread) if item["message_id"] == said["message_id"]]
+    assert shown["reactions"] == [{"emoji": "❤", "by": [sandbox.chat_id]}]
 
 
 def test_one_votes_and_takes_the_vote_back(page: Page, sandbox: Sandbox) -> None:
@@ -334,6 +371,7 @@ def test_who_left_a_group_can_join_again(page: Page, sandbox: Sandbox) -> None:
     settings(page)
     page.get_by_role("switch", name="Frank is a member").click()
     page.wait_for_selector("#obstacle >> text=Frank is not in this group")
+    page.wait_for_selector("text=Frank left")
     assert person(sandbox, "Frank") not in chat_of(sandbox, sandbox.group_id)["members"]
     page.get_by_role("button", name="Join").click()
     write(page, "back again")

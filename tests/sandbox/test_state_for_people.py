@@ -34,11 +34,14 @@ def test_a_caption_can_be_changed_taken_away_and_is_limited() -> None:
     talk = Talk()
     sent = people.Sent("document", Upload("a.txt", b"x"), "old")
     (message,) = people.send_files(talk.world, talk.private, talk.owner, [sent], talk.now)
-    change = [talk.world, talk.private, talk.owner, message["message_id"]]
-    assert doings.edit(*change, "new", talk.now)["caption"] == "new"
+
+    def edit(caption: str) -> Json:
+        return doings.edit(talk.world, talk.private, talk.owner, message["message_id"], caption, talk.now)
+
+    assert edit("new")["caption"] == "new"
     with pytest.raises(doings.UnknownError, match="longer than 1024"):
-        doings.edit(*change, "x" * 1025, talk.now)
-    assert "caption" not in doings.edit(*change, "", talk.now)
+        edit("x" * 1025)
+    assert "caption" not in edit("")
 
 
 def test_recent_changes_are_those_of_the_wanted_kinds_among_the_newest() -> None:

@@ -120,11 +120,17 @@ export class Messages {
 
   tools(message, mine, { isPinned, mayPin }) {
     const does = this.doings;
+    // Whoever opens the palette is in it, and back at its button afterwards.
+    const open = iconButton("smile", "React", () => { palette.hidden = !palette.hidden; if (!palette.hidden) palette.firstChild.focus({ preventScroll: true }); });
     const palette = el("div", { class: "palette", hidden: true, role: "group", "aria-label": "Reactions" },
-      QUICK.map((emoji) => el("button", { type: "button", "aria-label": `React with ${emoji}`, onclick: () => { palette.hidden = true; does.react(message, emoji); } }, emoji)));
-    const shut = (event) => { if (!event.key || event.key === "Escape") palette.hidden = true; };
+      QUICK.map((emoji) => el("button", { type: "button", "aria-label": `React with ${emoji}`, onclick: () => { open.focus({ preventScroll: true }); palette.hidden = true; does.react(message, emoji); } }, emoji)));
+    const shut = (event) => {
+      if (palette.hidden || (event.key && event.key !== "Escape")) return;
+      if (palette.contains(document.activeElement)) open.focus({ preventScroll: true });
+      palette.hidden = true;
+    };
     return el("div", { class: "message-tools", onmouseleave: shut, onkeydown: shut },
-      iconButton("smile", "React", () => { palette.hidden = !palette.hidden; }),
+      open,
       iconButton("reply", "Reply", () => does.reply(message)),
       mayPin && iconButton("pin", isPinned ? "Unpin" : "Pin", () => does.pin(message, !isPinned)),
       mine && iconButton("pen", "Edit", () => does.edit(message)),

@@ -15,7 +15,7 @@ export class Polls {
     const own = message.votes.find((vote) => vote.user_id === me)?.options ?? [];
     const voted = own.length > 0;
     const rows = poll.options.map((option, index) => this.row(message, option, index, own));
-    return el("div", { class: "poll", role: "group", "aria-label": `Poll: ${poll.question}` },
+    return el("div", { class: poll.allows_multiple_answers ? "poll several" : "poll", role: "group", "aria-label": `Poll: ${poll.question}` },
       el("strong", {}, poll.question),
       el("small", {}, [`${poll.is_anonymous ? "Anonymous" : "Public"} ${poll.type === "quiz" ? "quiz" : "poll"}`, poll.is_closed && "closed", poll.allows_multiple_answers && "several answers"].filter(Boolean).join(", ")),
       el("div", { class: "poll-options" }, rows),

@@ -207,8 +207,8 @@ const SERVICES = {
   new_chat_title: (title) => `called the group “${title}”`,
   new_chat_photo: () => "changed the group's picture",
   delete_chat_photo: () => "removed the group's picture",
-  new_chat_members: (users) => `brought in ${users.map((user) => user.first_name).join(", ")}`,
-  left_chat_member: (user) => `saw ${user.first_name} leave`,
+  new_chat_members: (users, by) => (users.some((user) => user.id === by.id) ? "joined" : `brought in ${users.map((user) => user.first_name).join(", ")}`),
+  left_chat_member: (user, by) => (user.id === by.id ? "left" : `put out ${user.first_name}`),
   migrate_to_chat_id: () => "made this group a supergroup",
   migrate_from_chat_id: () => "made this supergroup of a group",
 };
@@ -217,7 +217,7 @@ export const isService = (message) => Object.keys(SERVICES).some((name) => name 
 
 export function serviceText(message) {
   const name = Object.keys(SERVICES).find((item) => item in message);
-  return SERVICES[name](message[name]);
+  return SERVICES[name](message[name], message.from);
 }
 
 function inMaps(chat) {
