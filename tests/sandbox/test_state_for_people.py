@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -52,3 +54,10 @@ def test_recent_changes_are_those_of_the_wanted_kinds_among_the_newest() -> None
     changes.add("draft", text="now")
     changes.add("drafting", text="another kind")
     assert changes.recent(("draft", "action")) == [{"seq": RECENT + 1, "kind": "draft", "text": "now"}]
+
+
+def test_the_page_asks_for_all_its_modules_at_once() -> None:
+    page = files("telegram_bus.sandbox") / "page"
+    modules = {item.name for item in page.iterdir() if item.name.endswith(".js")}
+    asked = re.findall(r'(?:modulepreload" href|module" src)="/page/([^"]+)"', (page / "index.html").read_text())
+    assert sorted(asked) == sorted(modules)
