@@ -349,7 +349,7 @@ def _a_journal() -> bytes:
     return _fuzzed[0]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_scenario_34_a_damaged_store_is_set_aside_or_refused_and_never_makes_a_traceback(data: st.DataObject) -> None:
     content = bytearray(_a_journal())

@@ -55,7 +55,7 @@ def open_database(path: Path, schema: Schema) -> Opened:
         return Opened(connection=_open_sound(path, schema), notice=None)
     except sqlite3.OperationalError as fault:  # full, locked, read-only: nothing says that the content is bad
         raise StateError(f"{path} cannot be opened ({fault}); see to the disk and its permissions") from fault
-    except sqlite3.DatabaseError as fault:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as fault:  # the latter: names and findings that are no text
         reason = str(fault)
     aside = _set_aside(path)
     _make_private(path)
