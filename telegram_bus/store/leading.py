@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from telegram_bus.core.errors import StateError
 from telegram_bus.store import journal
 from telegram_bus.store.commits import Commits, open_commits
 from telegram_bus.store.database import open_database
@@ -250,8 +252,10 @@ async def open_store(path: Path, *, holder: str, after_epoch: int = 0) -> AsyncI
     try:
         start = partial(journal.start_term, opened.connection, holder, after_epoch)
         store_id, epoch = await trio.to_thread.run_sync(start)
-    except BaseException:
+    except BaseException as fault:
         opened.connection.close()
+        if isinstance(fault, sqlite3.Error):  # a big file, which is not checked as a whole, or a disk that fails
+            raise StateError(f"{path} cannot be used ({fault}); see to the disk, or move the file away") from fault
         raise
     async with open_commits(opened.connection, partial(journal.check_term, epoch), str(path)) as commits:
         yield Store(epoch, store_id, opened.notice, commits)
