@@ -54,7 +54,8 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser, sandbox: Sandbox) -> Iterator[Page]:
     """The page, opened; it must not complain about anything."""
     complaints: list[str] = []
-    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    # Without animations: a click waits until what it hits stands still.
+    context = browser.new_context(viewport={"width": 1200, "height": 800}, reduced_motion="reduce")
     opened = context.new_page()
     opened.set_default_timeout(15_000)
     opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
