@@ -72,7 +72,7 @@ class Rig:
         """Have a process in the slot until the end: whenever one has ended, start the next."""
         out = self.place.root / "out"
         out.mkdir(exist_ok=True)
-        while not self.ending:
+        while not self.over():
             order = self._order(slot)
             environ = self.place.environ | slot.environ | ({VARIABLE: order} if order else {})
             with (out / f"{slot.name}.log").open("ab") as log:
@@ -85,18 +85,21 @@ class Rig:
             try:
                 await process.wait()
             finally:
-                if process.returncode is None:
+                with suppress(ProcessLookupError):  # it has ended, unless we are cancelled
                     process.kill()
-                    with trio.CancelScope(shield=True):
-                        await process.wait()
+                with trio.CancelScope(shield=True):
+                    await process.wait()
                 assert process.stdin is not None
                 with trio.CancelScope(shield=True):
                     await process.stdin.aclose()
-            if self.ending:
-                return
-            self._note_end(slot, process)
+            if not self.over():
+                self._note_end(slot, process)
             if not self.calm:
                 await trio.sleep(self.chance.choice(slot.pauses))
+
+    def over(self) -> bool:
+        """Whether processes end because we are done, not because of what was done to them."""
+        return self.ending
 
     def _order(self, slot: Slot) -> str:
         if self.calm or not slot.points or self.chance.random() >= self.armed:

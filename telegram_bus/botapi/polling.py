@@ -97,7 +97,7 @@ def after_fault(standing: Standing, fault: BusError, *, now: float, window: floa
         case ApiError(code=409):
             return _after_conflict(failed, now, window, jitter)
         case ApiError(code=401 | 404):
-            detail = f"Telegram does not know the bot token any more ({fault.description})"
+            detail = f"Telegram does not know this bot token, or no longer ({fault.description})"
             return Step(state="unauthorised", detail=detail, delay=SLOW_SECONDS, standing=failed)
         case _:
             return Step(state="offline", detail=str(fault), delay=pause, standing=failed)

@@ -104,6 +104,7 @@ async def _follow(profile: Profile, arguments: argparse.Namespace, command: list
     from telegram_bus.cli.wrapping import serve_program  # noqa: PLC0415
 
     log.setup(logging.WARNING)
+    logging.getLogger("telegram_bus.roles.member").setLevel(logging.ERROR)  # the states that we show say the same
     title = Path(command[0]).name
     code = faults.DONE
     with (

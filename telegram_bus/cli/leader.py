@@ -21,6 +21,16 @@ examples:
 """
 
 
+class _NoToken(argparse.Action):
+    """Says where a token may be given instead, and does not repeat it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.error(
+            "a token is no option, because others can read a command line: "
+            "give it in $TELEGRAM_BOT_TOKEN, --token-file or --token-command"
+        )
+
+
 def add_parser(subparsers: Any) -> None:
     """Add the command and an option for each setting that may be one."""
     from telegram_bus.roles.options import OPTIONS  # noqa: PLC0415 - only this command needs the table
@@ -52,6 +62,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--delete-webhook", action="store_true", help="remove a webhook that takes this bot's updates away from us"
     )
+    parser.add_argument("--token", nargs="?", action=_NoToken, help=argparse.SUPPRESS)
     parser.add_argument("--verbose", action="store_true", help="say more")
     parser.add_argument("--detached", action="store_true", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
@@ -106,7 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
             async for _ in signals:
                 stop.set()
 
-    reason = trio.run(main)
+    trio.run(main)  # why it ended stands in its log
     if not arguments.detached:
-        print(f"the leader has ended: {reason}", file=sys.stderr)  # noqa: T201
+        say = "followers start the next one when they need it; telegram-bus stop keeps the bus stopped"
+        print(f"telegram-bus: this leader has ended; {say}", file=sys.stderr)  # noqa: T201
     return 0

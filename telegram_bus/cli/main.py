@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parse(argv: list[str]) -> argparse.Namespace:
     head = _head_parser()
     chosen = head.parse_args(argv)
-    if chosen.command is None:
+    if chosen.command in {None, "help"}:
         head.print_help()
         raise SystemExit(0)
     if chosen.command not in COMMANDS:

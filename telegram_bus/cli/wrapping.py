@@ -46,6 +46,9 @@ class Thread(Protocol):
 
     def __aiter__(self) -> AsyncIterator[Incoming]: ...
 
+    @property
+    def state(self) -> str: ...
+
     async def send(self, text: str, /) -> Any: ...
 
 
@@ -59,8 +62,9 @@ async def serve_program(thread: Thread, program: Program, title: str) -> int:
             status = await program.wait()
             output.end()
         around.cancel_scope.cancel("the program ended")
-    with trio.move_on_after(FAREWELL):
-        await _send(thread, f"{title} {ending(status)}.")
+    if thread.state == "serving":  # else nobody would hear it before the next leader
+        with trio.move_on_after(FAREWELL):
+            await _send(thread, f"{title} {ending(status)}.")
     return status
 
 

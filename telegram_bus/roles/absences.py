@@ -52,6 +52,11 @@ class Absences:
         factory=lambda: trio.open_memory_channel[_Event](math.inf)  # one for each change of a follower's presence
     )
 
+    def since(self, key: str) -> int | None:
+        """Since when a follower is away (epoch, ms); None where it is here, or was never seen to leave."""
+        absence = self._away.get(key)
+        return absence.since_ms if absence is not None else None
+
     def note_members(self, keys: Iterable[str]) -> None:
         """These followers are here now, and no others; to be told before what waits for them is delivered."""
         here = frozenset(keys)

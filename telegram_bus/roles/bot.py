@@ -9,7 +9,7 @@ from typing import Any, Final
 import trio
 from attrs import frozen
 
-from telegram_bus.core.errors import BusError
+from telegram_bus.core.errors import ApiError, BusError
 
 __all__ = ["BotFacts", "hindrances", "learn_bot"]
 
@@ -29,6 +29,8 @@ class BotFacts:
     reads_groups: bool | None = None
     is_administrator: bool | None = None
     manages_topics: bool | None = None
+    no_chat: str | None = None
+    """Why Telegram does not let the bot into its chat."""
 
     @property
     def name(self) -> str:
@@ -42,12 +44,13 @@ async def learn_bot(call: Callable[[str, Mapping[str, Any]], Awaitable[Any]], bo
     while True:
         try:
             me = await call("getMe", {})
-            seat = await call("getChatMember", {"chat_id": chat_id, "user_id": bot_id}) if chat_id < 0 else {}
             break
         except BusError as error:
-            log.warning("who the bot is will be asked again: %s", error)
+            if not isinstance(error, ApiError):  # what Telegram says of the token, polling says too
+                log.warning("who the bot is will be asked again: %s", error)
             await trio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
+    seat, no_chat = await _look_into_chat(call, bot_id, chat_id)
     status = seat.get("status")
     return BotFacts(
         id=bot_id,
@@ -56,11 +59,30 @@ async def learn_bot(call: Callable[[str, Mapping[str, Any]], Awaitable[Any]], bo
         reads_groups=me.get("can_read_all_group_messages"),
         is_administrator=status in ("administrator", "creator") if status else None,
         manages_topics=bool(seat.get("can_manage_topics")) if status else None,
+        no_chat=no_chat,
     )
+
+
+async def _look_into_chat(
+    call: Callable[[str, Mapping[str, Any]], Awaitable[Any]], bot_id: int, chat_id: int
+) -> tuple[Mapping[str, Any], str | None]:
+    """The bot's seat in its group, and why it is not let into its chat; both empty where nobody can tell."""
+    try:
+        await call("getChat", {"chat_id": chat_id})
+        if chat_id < 0:
+            return await call("getChatMember", {"chat_id": chat_id, "user_id": bot_id}), None
+    except ApiError as error:
+        return {}, error.description
+    except BusError as error:
+        log.info("the chat was not looked into: %s", error)
+    return {}, None
 
 
 def hindrances(facts: BotFacts, chat_id: int) -> list[str]:
     """What keeps the bus from working in this chat, each with the switch to turn."""
+    if facts.no_chat is not None:
+        remedy = "check --chat; in a private chat open the bot and press Start, to a group add it"
+        return [f"{facts.name} cannot use chat {chat_id} (Telegram says: {facts.no_chat}): {remedy}"]
     if chat_id > 0:
         if facts.has_topics is False:
             switch = "switch on Threaded Mode of the bot in @BotFather's mini app"

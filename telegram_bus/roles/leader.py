@@ -92,7 +92,8 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
                 open_api(settings.token.reveal(), root=settings.api_root, proxy=settings.proxy) as api,
             ):
                 lease.epoch = store.epoch
-                store_settings(profile, settings)  # only now: what cannot lead leaves the settings as they were
+                if profile.config_toml.exists():  # and only now: what cannot lead leaves the settings as they were
+                    store_settings(profile, settings)
                 crash.point("after-epoch")
                 if store.notice:
                     report(store.notice)
@@ -170,6 +171,7 @@ class _Leader:
             expire=settings.expire,
         )
         self.term.deliveries.aside = self.absences.set_aside
+        self.term.away_since = self.absences.since
         self.term.deliveries.ails = self._note_storage
         self.renewal = Renewal()
         self.intake = Intake(
@@ -342,6 +344,8 @@ class _Leader:
         """Learn who the bot is, and say what its settings forbid."""
         facts = await learn_bot(self.api.call, self.settings.bot_id, self.settings.chat)
         self.term.bot = facts
+        if not self.lease.profile.config_toml.exists():  # a token that was never right must not stick to the profile
+            store_settings(self.lease.profile, self.settings)
         log.info("the bot is %s", facts.name)
         for hindrance in hindrances(facts, self.settings.chat):
             log.warning("%s", hindrance)

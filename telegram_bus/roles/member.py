@@ -313,12 +313,18 @@ class Member:
                 await trio.sleep(REFUSED_PAUSE * random.uniform(0.8, 1.2))
                 continue
             except (BusError, trio.TooSlowError) as error:
-                self.state.set(MemberState(phase="no leader", reason=str(error) or "it does not answer"))
+                self._wait_for_leader(str(error) or "it does not answer")
             if trio.current_time() - began > LONGEST_PAUSE:  # it was well: every moment counts to have it so again
                 pause = FIRST_PAUSE
                 continue
             await trio.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _wait_for_leader(self, reason: str) -> None:
+        """Show why there is no leader, and say it: whoever runs this may not know that it waits."""
+        if self.state.value != (state := MemberState(phase="no leader", reason=reason)):
+            log.warning("waiting for a leader: %s", reason)
+        self.state.set(state)
 
     async def _join_leader(self, public: str) -> None:
         """Register with the leader of this moment and stay with it until the connection ends."""
@@ -326,7 +332,7 @@ class Member:
             self.profile,
             may_start=self.start_leader,
             head_start=head_start(self._slot, self._slots),
-            report=lambda reason: self.state.set(MemberState(phase="no leader", reason=reason)),
+            report=self._wait_for_leader,
         )
         self._leader_pid = record.pid
         secret = home.read_secret(self.profile.follower_secret)

@@ -38,6 +38,8 @@ class Token:
         """Raises ValueError (without the text) where `text` does not look like a token."""
         if isinstance(text, str) and re.fullmatch(r"[0-9]{1,19}:[A-Za-z0-9_-]+", text.strip()):
             return cls(text.strip())
+        if isinstance(text, str) and text.strip()[:1] in {"'", '"'}:
+            raise ValueError("begins with a quotation mark: give the token without quotes")
         raise ValueError("is no bot token: a token looks like 123456789:AAE… (digits, a colon, letters)")
 
     @property
@@ -104,7 +106,7 @@ def _chat(value: object) -> int:
         chat = 0
     if chat == 0:
         raise ValueError(
-            "must be a number: your user id (@userinfobot tells you), or the id of a group, which is negative"
+            "must be a number other than 0: your user id (@userinfobot tells you), or a group's id, which is negative"
         )
     return chat
 

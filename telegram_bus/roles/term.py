@@ -15,13 +15,13 @@ from telegram_bus._version import __version__
 from telegram_bus.botapi.polling import PollState
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
-from telegram_bus.core.errors import NotSent, RequestRefused
+from telegram_bus.core.errors import BusError, NotSent, RequestRefused
 from telegram_bus.core.extensions import OperatorRequest
 from telegram_bus.core.files import file_ids
 from telegram_bus.core.health import Condition, LeaderState, worst_first
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
 from telegram_bus.core.permissions import Allowed, Owned
-from telegram_bus.core.registry import Member, Provisioned, Registry
+from telegram_bus.core.registry import Member, Provisioned, Registry, key_of
 from telegram_bus.core.scopes import wire_id
 from telegram_bus.core.threads import free_slot
 from telegram_bus.core.updates import UpdateInfo, describe
@@ -110,6 +110,7 @@ class Term:
     links: Links
     bot: BotFacts
     lost: Callable[[], bool] = field(repr=False)
+    away_since: Callable[[str], int | None] = field(default=lambda _: None, repr=False)
     keep: Retention = field(factory=Retention)
     since_ms: int = field(factory=now_ms)
     polling: Watched[PollState | None] = field(factory=lambda: Watched(None))
@@ -141,7 +142,11 @@ class Term:
 
     async def provision(self, registration: Registration) -> Provisioned | None:
         """The follower's thread, made where it has none."""
-        provisioned = await self.threads.provide(registration)
+        try:
+            provisioned = await self.threads.provide(registration)
+        except BusError as error:
+            log.warning("%s gets no place: %s", key_of(registration), error)
+            raise
         # Only now, with no checkpoint before the follower is admitted: two that come at once get two slots.
         slot = free_slot(registration.slot, self.registry.slots_of_others(registration.instance_id))
         return evolve(provisioned, slot=slot)
@@ -335,7 +340,8 @@ class Term:
         lines = []
         for binding in self.threads.all():
             member = here.get(binding.key)
-            since = member.registration.connected_at_ms if member is not None else binding.since_ms
+            left = self.away_since(binding.key) or binding.since_ms
+            since = member.registration.connected_at_ms if member is not None else left
             lines.append(
                 AgentLine(
                     name=binding.name,

@@ -94,18 +94,19 @@ class Threads:
             log.warning("making the thread %s was begun before and cut off; if there are two, delete the other", name)
         # The intent comes first: another follower cannot take the name meanwhile, and a crash leaves a trace.
         now = self.now_ms()
+        colour = threads.icon_colour(len(self._by_key))
         self._by_key[key] = Binding(key=key, chat_id=self.chat_id, thread_id=None, name=name, since_ms=now)
         await self.store.intend_thread(key, self.chat_id, name, now)
         crash.point("after-intend-thread")
         # A follower that gives up meanwhile comes back, and shall find its thread instead of getting a second one.
         # It cannot hang: the sender answers whatever was asked of it, also when it is ended itself.
         with trio.CancelScope(shield=True):
-            await self._make(key, name)
+            await self._make(key, name, colour)
         return self._by_key[key]
 
-    async def _make(self, key: str, name: str) -> None:
+    async def _make(self, key: str, name: str, colour: int) -> None:
         try:
-            wanted = {"chat_id": self.chat_id, "name": name, "icon_color": threads.icon_colour(len(self._by_key))}
+            wanted = {"chat_id": self.chat_id, "name": name, "icon_color": colour}
             topic = await self.call("createForumTopic", wanted, self.chat_id)
         except (ApiError, NotSent, RequestRefused) as error:  # surely not made; anything else leaves a trace
             await self.store.unbind(key)

@@ -22,9 +22,7 @@ class Mirror:
         return [
             message
             for (chat, _), message in self._messages.items()
-            if chat == chat_id
-            and thread_id in {None, _topic(message)}
-            and by_bot in {None, message["by_bot"]}
+            if chat == chat_id and thread_id in {None, _topic(message)} and by_bot in {None, message["by_bot"]}
         ]
 
     def topics(self, chat_id: int) -> list[Json]:

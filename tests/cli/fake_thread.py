@@ -32,6 +32,7 @@ class FakeThread:
 
     sent: list[str] = field(factory=list)
     fault: Exception | None = None
+    state: str = "serving"
     refused: trio.Event = field(factory=trio.Event)
     gate: trio.Event = field(factory=trio.Event)
     _changed: trio.Event = field(factory=trio.Event)

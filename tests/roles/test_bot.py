@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from trio.testing import MockClock
 
-from telegram_bus.core.errors import NotSent
+from telegram_bus.core.errors import ApiError, NotSent
 from telegram_bus.roles.bot import BotFacts, hindrances, learn_bot
 
 GROUP, PRIVATE = -1001234, 11
@@ -49,12 +49,25 @@ async def test_in_a_group_the_bot_s_own_rights_are_asked_for(seat: dict[str, Any
     async def call(method: str, params: Mapping[str, Any]) -> Any:
         if method == "getMe":
             return {"username": "our_bot", "can_read_all_group_messages": False}
+        if method == "getChat":
+            return {"id": GROUP}
         assert (method, params) == ("getChatMember", {"chat_id": GROUP, "user_id": 9})
         return seat
 
     facts = await learn_bot(call, 9, GROUP)
     assert (facts.is_administrator, facts.manages_topics) == expected
     assert (facts.name, facts.reads_groups) == ("@our_bot", False)
+
+
+async def test_a_chat_that_telegram_does_not_let_the_bot_into_is_named() -> None:
+    async def call(method: str, _params: Mapping[str, Any]) -> Any:
+        if method == "getMe":
+            return {"username": "our_bot"}
+        raise ApiError(method, 400, "Bad Request: chat not found")
+
+    facts = await learn_bot(call, 9, PRIVATE)
+    assert facts.no_chat == "Bad Request: chat not found"
+    assert ["--chat" in one for one in hindrances(facts, PRIVATE)] == [True]
 
 
 async def test_telegram_is_asked_until_it_answers(autojump_clock: MockClock) -> None:
@@ -68,5 +81,5 @@ async def test_telegram_is_asked_until_it_answers(autojump_clock: MockClock) -> 
 
     facts = await learn_bot(call, 9, PRIVATE)
     assert facts.has_topics is True
-    assert asked == ["getMe"] * 4
+    assert asked == ["getMe"] * 4 + ["getChat"]
     assert facts.is_administrator is None

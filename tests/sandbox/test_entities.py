@@ -123,7 +123,10 @@ def test_unknown_mode_and_broken_entities_are_refused() -> None:
 
 
 def test_what_telegram_finds_by_itself() -> None:
-    text = "/start@some_bot see https://example.org/a?b=c. ask @someone or me@example.org #tag +12125550123 1+1 a/b <b>x</b>"
+    text = (
+        "/start@some_bot see https://example.org/a?b=c. ask @someone or me@example.org "
+        "#tag +12125550123 1+1 a/b <b>x</b>"
+    )
     found = [(item["type"], text[item["offset"] : item["offset"] + item["length"]]) for item in found_entities(text)]
     assert found == [
         ("bot_command", "/start@some_bot"),
