@@ -46,6 +46,10 @@ class Args:
         value = self._values.get(name)
         return value if isinstance(value, Upload) else None
 
+    def uploaded(self) -> int:
+        """The bytes of all files that came along."""
+        return sum(len(value.content) for value in self._values.values() if isinstance(value, Upload))
+
     def has(self, name: str) -> bool:
         """Whether the argument was given and is not empty."""
         return self.text(name) != ""

@@ -100,6 +100,10 @@ class Client(People, Trouble):
         """A person reopens a topic of a forum."""
         self._do("topics/reopen", thread_id=thread_id, **who)
 
+    def prune_topic(self, thread_id: int, **who: int) -> None:
+        """A topic is not found for the bot any more, while people can still write there."""
+        self._do("topics/prune", thread_id=thread_id, **who)
+
     def delete_topic(self, thread_id: int, **who: int) -> None:
         """A person deletes a topic with its messages."""
         self._do("topics/delete", thread_id=thread_id, **who)
@@ -109,7 +113,7 @@ class Client(People, Trouble):
         self._do("block", blocked=blocked, **who)
 
     def settings(self, **chosen: bool) -> Json:
-        """Switch threaded_mode, users_create_topics, privacy; returns all settings."""
+        """Switch threaded_mode, users_create_topics, privacy, topic_cache; returns all settings."""
         return self._message("settings", **chosen)
 
     # -- looking ---------------------------------------------------------------------------------------

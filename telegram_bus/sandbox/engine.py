@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import attrs
@@ -69,11 +70,23 @@ class Engine:
         name = entry.method.lower()
         if not self.flood.limits.on or not kinds.spends(name):
             return None
-        excess = self.flood.judge(self._chat_id(args), kinds.weight(name, args), self.now())
+        chat_id, weight = self._chat_id(args), kinds.weight(name, args)
+        excess = self.flood.judge(chat_id, weight, self.now(), uploaded=args.uploaded(), sends=kinds.is_send(name))
         if excess is not None:
             self.record.struck(entry, flood=excess.limit)
             self.world.changes.add("flood", flood=self.flood.state())
         return excess
+
+    @contextmanager
+    def under_way(self, entry: Entry, args: Args) -> Iterator[None]:
+        """While a call has no answer yet: the messages that it sends count for flood control (M17)."""
+        name, chat_id = entry.method.lower(), self._chat_id(args)
+        messages = kinds.weight(name, args) if chat_id and kinds.is_send(name) else 0
+        self.flood.begin(chat_id, messages)
+        try:
+            yield
+        finally:
+            self.flood.end(chat_id, messages)
 
     def strike(self, entry: Entry, args: Args) -> Order | None:
         """The fault that a call meets, if one was ordered."""

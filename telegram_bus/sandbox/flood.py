@@ -1,4 +1,6 @@
-"""Flood control as Telegram's servers do it (M18): sends, edits and topic creation in one account. Pure.
+"""Flood control as Telegram's servers do it: sends, edits and topic creation in one account (M18), and uploads of one
+
+size (M16) and messages that wait to be sent (M17) besides. Pure.
 
 Shares no code with the product's own limiter: it is there to find that one out.
 """
@@ -6,7 +8,7 @@ Shares no code with the product's own limiter: it is there to find that one out.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,8 +20,17 @@ __all__ = ["Excess", "Flood", "Limits"]
 
 TOLERANCE = 0.05  # seconds by which a call may come early: clocks and schedulers are no better than that
 MINUTE = 60.0
-# Chats whose history is kept; those that are silent for longest go first.
+# Chats, and sizes of uploads, whose history is kept; those that are silent for longest go first.
 KEPT_CHATS = 1_000
+LIMITS = ("overall", "private", "group", "same_size", "under_way")
+LONG_WAIT = 60.0  # what M16 and M17 tell, whatever there was
+LARGE = 100_000  # bytes; greater uploads are looked at for their size (M16)
+# Seconds that an upload of one size is to keep from the last: those that it takes at this rate, within bounds (M16).
+UPLOAD_RATE = 10_000_000
+SPACING = (0.2, 0.9)
+# Seconds by which uploads of one size may be ahead of that: which is not published, so this is our choice.
+AHEAD = 1.0
+MOST_UNDER_WAY = 310  # messages of one chat that have no answer yet (M17)
 
 
 def _amount(_limits: object, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -43,7 +54,7 @@ class Limits:
 
 @attrs.frozen
 class Excess:
-    """A call that came too early: by which limit ("overall", "private", "group"), and the whole seconds to wait."""
+    """A call that came too early: by which limit (one of `LIMITS`), and the whole seconds to wait."""
 
     limit: str
     retry_after: int
@@ -87,10 +98,38 @@ class _Bucket:
         self.full_at = max(self.full_at, now) + weight / self.rate
 
 
+class _OneSize(_Bucket):
+    """Uploads of one size, `spacing` seconds apart but for some at once; a call counts once, an album too."""
+
+    def __init__(self, size: int) -> None:
+        spacing = min(max(size / UPLOAD_RATE, SPACING[0]), SPACING[1])
+        super().__init__(1 / spacing, 1 + AHEAD / spacing)
+
+    def wait(self, now: float, weight: int) -> float:  # noqa: ARG002 - one shape for all meters
+        return LONG_WAIT if super().wait(now, 1) > TOLERANCE else 0.0
+
+    def spend(self, now: float, weight: int) -> None:  # noqa: ARG002
+        super().spend(now, 1)
+
+
+@attrs.define
+class _UnderWay:
+    """The messages of one chat that have no answer yet, which are counted elsewhere."""
+
+    chat_id: int
+    counts: Counter[int]
+
+    def wait(self, now: float, weight: int) -> float:  # noqa: ARG002
+        return LONG_WAIT if self.counts[self.chat_id] + weight > MOST_UNDER_WAY else 0.0
+
+    def spend(self, now: float, weight: int) -> None:
+        """Nothing: see `Flood.begin`."""
+
+
 @attrs.define
 class _Account:
     limit: str
-    meter: _Window | _Bucket
+    meter: _Window | _Bucket | _UnderWay
     shut_until: float = -math.inf
 
 
@@ -99,8 +138,9 @@ class Flood:
 
     def __init__(self) -> None:
         self.limits = Limits()
-        self.violations = dict.fromkeys(("overall", "private", "group"), 0)
-        self._accounts: dict[int, _Account] = {}
+        self.violations = dict.fromkeys(LIMITS, 0)
+        self._accounts: dict[tuple[str, int], _Account] = {}
+        self._under_way = Counter[int]()  # counted whether it is on or off
 
     def change(self, limits: Limits) -> None:
         """Take over new limits; what was spent is forgotten, the count of violations is not."""
@@ -111,14 +151,26 @@ class Flood:
         """Count from 0 again."""
         self.violations = dict.fromkeys(self.violations, 0)
 
-    def judge(self, chat_id: int, weight: int, now: float) -> Excess | None:
+    def begin(self, chat_id: int, messages: int) -> None:
+        """So many messages are on their way into a chat from now until `end`."""
+        self._under_way[chat_id] += messages
+
+    def end(self, chat_id: int, messages: int) -> None:
+        """They were answered, or nobody waits for them any more."""
+        self._under_way[chat_id] -= messages
+        if self._under_way[chat_id] <= 0:
+            del self._under_way[chat_id]
+
+    def judge(self, chat_id: int, weight: int, now: float, *, uploaded: int = 0, sends: bool = True) -> Excess | None:
         """Count a call of so many messages (chat 0: of no known chat), or say why it is refused.
+
+        `uploaded` are the bytes of its files, `sends` says whether the messages are new ones.
 
         Who is refused is shut out until the time that was said; calls before that are violations, too.
         """
         if not self.limits.on:
             return None
-        accounts = list(self._concerned(chat_id))
+        accounts = list(self._concerned(chat_id, uploaded, sends=sends))
         waits = [(max(item.meter.wait(now, weight), item.shut_until - now), item) for item in accounts]
         longest, account = max(waits, key=lambda pair: pair[0])
         if longest <= TOLERANCE:
@@ -134,17 +186,21 @@ class Flood:
         """The limits and the count of violations."""
         return {**attrs.asdict(self.limits), "violations": sum(self.violations.values()), "by_limit": self.violations}
 
-    def _concerned(self, chat_id: int) -> Iterator[_Account]:
+    def _concerned(self, chat_id: int, uploaded: int, *, sends: bool) -> Iterator[_Account]:
         limits = self.limits
-        yield self._account(0, lambda: _Account("overall", _Window(limits.overall, 1.0)))
+        yield self._account("overall", 0, lambda: _Window(limits.overall, 1.0))
         if chat_id > 0:
-            yield self._account(chat_id, lambda: _Account("private", _Bucket(limits.private, limits.burst)))
+            yield self._account("private", chat_id, lambda: _Bucket(limits.private, limits.burst))
         elif chat_id < 0:
-            yield self._account(chat_id, lambda: _Account("group", _Window(limits.group, MINUTE)))
+            yield self._account("group", chat_id, lambda: _Window(limits.group, MINUTE))
+        if uploaded > LARGE:
+            yield self._account("same_size", uploaded, lambda: _OneSize(uploaded))
+        if chat_id and sends:
+            yield self._account("under_way", chat_id, lambda: _UnderWay(chat_id, self._under_way))
 
-    def _account(self, chat_id: int, make: Callable[[], _Account]) -> _Account:
-        found = self._accounts.pop(chat_id, None) or make()
-        self._accounts[chat_id] = found
+    def _account(self, limit: str, number: int, make: Callable[[], _Window | _Bucket | _UnderWay]) -> _Account:
+        found = self._accounts.pop((limit, number), None) or _Account(limit, make())
+        self._accounts[limit, number] = found
         if len(self._accounts) > KEPT_CHATS:
             self._accounts.pop(next(iter(self._accounts)))
         return found

@@ -46,15 +46,22 @@ class BotApi:
         entry = engine.record.begin(method, args.shown(), time.monotonic(), engine.now())
         engine.settle()
         excess = engine.judge(entry, args)
-        if excess is None and (order := engine.strike(entry, args)) is not None:
-            await answer_faultily(engine, entry, order, partial(self._answer, entry, args), exchange)
+        if excess is not None:
+            await self._end(entry, _too_many(excess.retry_after), exchange)
             return
-        answer = await self._answer(entry, args, receive) if excess is None else _too_many(excess.retry_after)
+        with engine.under_way(entry, args):
+            if (order := engine.strike(entry, args)) is not None:
+                await answer_faultily(engine, entry, order, partial(self._answer, entry, args), exchange)
+            else:
+                await self._end(entry, await self._answer(entry, args, receive), exchange)
+
+    async def _end(self, entry: Entry, answer: Json | None, exchange: Exchange) -> None:
+        # None when the client hung up.
         if answer is None:
-            engine.record.hung_up(entry, time.monotonic())
+            self._engine.record.hung_up(entry, time.monotonic())
         else:
-            engine.record.end(entry, time.monotonic(), answer)
-        engine.settle()
+            self._engine.record.end(entry, time.monotonic(), answer)
+        self._engine.settle()
         if answer is not None:
             await send_answer(exchange, answer)
 

@@ -143,8 +143,12 @@ def _reopen_topic(engine: Engine, asked: Asked, now: float) -> Json:
     return doings.close_topic(engine.world, asked.chat, asked.user, asked.number("thread_id"), now, closed=False)
 
 
-def _delete_topic(engine: Engine, asked: Asked, _now: float) -> bool:
-    doings.delete_topic(engine.world, asked.chat, asked.number("thread_id"))
+def _prune_topic(engine: Engine, asked: Asked, _now: float) -> Json:
+    return doings.prune_topic(engine.world, asked.chat, asked.number("thread_id"))
+
+
+def _delete_topic(engine: Engine, asked: Asked, now: float) -> bool:
+    doings.delete_topic(engine.world, asked.chat, asked.number("thread_id"), now)
     return True
 
 
@@ -172,6 +176,7 @@ _DOINGS: dict[str, Callable[[Engine, Asked, float], Any]] = {
     "topics/rename": _rename_topic,
     "topics/close": _close_topic,
     "topics/reopen": _reopen_topic,
+    "topics/prune": _prune_topic,
     "topics/delete": _delete_topic,
     "block": _block,
     "settings": _settings,

@@ -135,11 +135,18 @@ class World:
         service = "forum_topic_closed" if closed else "forum_topic_reopened"
         self.post(chat, actor, now, thread_id=topic.thread_id, service={service: {}})
 
-    def drop_topic(self, chat: Chat, topic: Topic) -> None:
+    def prune_topic(self, chat: Chat, topic: Topic) -> None:
+        """The server does not find a topic for the bot any more; people go on there (T19)."""
+        topic.pruned = True
+        self.changes.add("topic", chat_id=chat.id, topic=topic_view(topic))
+
+    def drop_topic(self, chat: Chat, topic: Topic, now: float) -> None:
         """Delete a topic and what was said in it; there is no update for that (T13)."""
         gone = [item.message_id for item in chat.messages.values() if item.thread_id == topic.thread_id]
         self.remove(chat, gone)
         del chat.topics[topic.thread_id]
+        chat.forget_deleted_topics(now)
+        chat.deleted_topics[topic.thread_id] = now
         self.changes.add("topic_deleted", chat_id=chat.id, thread_id=topic.thread_id)
 
     # -- inside ----------------------------------------------------------------------------------------

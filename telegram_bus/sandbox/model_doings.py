@@ -23,6 +23,7 @@ __all__ = [
     "enter",
     "find_message",
     "press",
+    "prune_topic",
     "react",
     "rename_topic",
     "say",
@@ -182,9 +183,16 @@ def close_topic(world: World, chat: Chat, user: User, thread_id: int, now: float
     return topic_view(topic)
 
 
-def delete_topic(world: World, chat: Chat, thread_id: int) -> None:
+def prune_topic(world: World, chat: Chat, thread_id: int) -> Json:
+    """A topic grew so old that the bot cannot send there any more, while people can (T19). Returns it."""
+    topic = _topic(chat, thread_id)
+    world.prune_topic(chat, topic)
+    return topic_view(topic)
+
+
+def delete_topic(world: World, chat: Chat, thread_id: int, now: float) -> None:
     """A person deletes a topic with all its messages; the bot learns nothing of it (T13)."""
-    world.drop_topic(chat, _topic(chat, thread_id))
+    world.drop_topic(chat, _topic(chat, thread_id), now)
 
 
 def block(world: World, user: User, now: float, *, blocked: bool) -> None:

@@ -10,6 +10,8 @@ __all__ = ["ADMIN_RIGHTS", "Callback", "Chat", "General", "Json", "Message", "Se
 
 Json = dict[str, Any]
 
+TOPIC_CACHED = 60.0  # seconds that a deleted topic may still be there for the bot, T4
+
 # What a person gives a bot by default when making it administrator: all but the right to make others.
 ADMIN_RIGHTS = frozenset(
     "can_manage_chat can_change_info can_delete_messages can_invite_users can_manage_topics can_manage_video_chats "
@@ -46,7 +48,10 @@ class General:
 
 @attrs.define(kw_only=True)
 class Topic:
-    """A thread of a chat; its id is the id of the service message that created it (contract T8)."""
+    """A thread of a chat; its id is the id of the service message that created it (contract T8).
+
+    A `pruned` one is not found for the bot any more, though people write there (T19).
+    """
 
     thread_id: int
     name: str
@@ -54,6 +59,7 @@ class Topic:
     icon_custom_emoji_id: str = ""
     closed: bool = False
     name_implicit: bool = False
+    pruned: bool = False
 
 
 @attrs.define(kw_only=True)
@@ -91,7 +97,8 @@ class Chat:
     """A chat the bot can know: private, group or supergroup; ids of messages and topics come from one counter.
 
     `admins` are people with their rights, `banned` those who may not come back, `restricted` what single people may do
-    and `permissions` what all may do; `migrated_to` is the supergroup that a group became.
+    and `permissions` what all may do; `migrated_to` is the supergroup that a group became; `deleted_topics` are those
+    that went lately, with the time (T4).
     """
 
     id: int
@@ -114,11 +121,17 @@ class Chat:
     photo: Json = attrs.field(factory=dict)
     links: dict[str, Json] = attrs.field(factory=dict)
     migrated_to: int = 0
+    deleted_topics: dict[int, float] = attrs.field(factory=dict)
 
     def take_id(self) -> int:
         """The next id of a message."""
         self.next_id += 1
         return self.next_id - 1
+
+    def forget_deleted_topics(self, now: float) -> None:
+        """Forget the topics whose deletion the server has noticed by now (T4)."""
+        if self.deleted_topics:
+            self.deleted_topics = {key: at for key, at in self.deleted_topics.items() if now < at + TOPIC_CACHED}
 
     @property
     def bot_is_admin(self) -> bool:
@@ -140,8 +153,12 @@ class Callback:
 
 @attrs.define(kw_only=True)
 class Settings:
-    """What a person can switch while the sandbox runs; `privacy` is the group privacy mode of the bot."""
+    """What a person can switch while the sandbox runs; `privacy` is the group privacy mode of the bot.
+
+    With `topic_cache` the bot may still send into a topic that was deleted a moment ago (T4).
+    """
 
     threaded_mode: bool = True
     users_create_topics: bool = True
     privacy: bool = True
+    topic_cache: bool = False

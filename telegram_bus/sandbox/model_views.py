@@ -129,6 +129,7 @@ def topic_view(topic: Topic) -> Json:
         "icon_custom_emoji_id": topic.icon_custom_emoji_id,
         "closed": topic.closed,
         "name_implicit": topic.name_implicit,
+        "pruned": topic.pruned,
     }
 
 
@@ -181,5 +182,6 @@ def world_state(world: World) -> Json:
             "threaded_mode": world.settings.threaded_mode,
             "users_create_topics": world.settings.users_create_topics,
             "privacy": world.settings.privacy,
+            "topic_cache": world.settings.topic_cache,
         },
     }

@@ -1,4 +1,4 @@
-"""Topics, row by row: T1 to T18 of the Bot API contract."""
+"""Topics, row by row: T1 to T19 of the Bot API contract."""
 
 from __future__ import annotations
 
@@ -49,10 +49,30 @@ def an_unknown_thread_is_refused_and_general_is_no_thread(talk: Talk) -> None:
     assert "message_thread_id" not in in_group
 
 
+@ROWS.row("T4")
+def a_topic_deleted_a_moment_ago_still_takes_a_send_where_the_lookup_is_cached(talk: Talk) -> None:
+    doings.change_settings(talk.world, topic_cache=True)
+    for chat in (talk.private, talk.forum):
+        by_bot, by_owner, kept = (talk.topic(chat.id) for _ in range(3))
+        talk.call("deleteForumTopic", chat_id=chat.id, message_thread_id=by_bot)
+        doings.delete_topic(talk.world, chat, by_owner, talk.now)
+        talk.now += 59
+        for thread in (by_bot, by_owner):
+            sent = talk.send(chat_id=chat.id, message_thread_id=thread)
+            assert not {"message_thread_id", "is_topic_message"} & set(sent)
+            gone = talk.refused("editForumTopic", chat_id=chat.id, message_thread_id=thread, name="x")
+            assert gone == "TOPIC_ID_INVALID"
+        assert talk.send(chat_id=chat.id, message_thread_id=kept)["message_thread_id"] == kept
+        for thread in (by_bot, by_owner, 999):
+            talk.now += thread != 999
+            refused = talk.refused("sendMessage", chat_id=chat.id, text="x", message_thread_id=thread)
+            assert refused == "message thread not found"
+
+
 @ROWS.row("T5")
 def a_send_to_a_deleted_topic_goes_nowhere_else(talk: Talk) -> None:
     thread = talk.topic()
-    doings.delete_topic(talk.world, talk.private, thread)
+    doings.delete_topic(talk.world, talk.private, thread, talk.now)
     before = set(talk.private.messages)
     assert talk.refused("sendMessage", chat_id=talk.private.id, text="x", message_thread_id=thread) == (
         "message thread not found"
@@ -198,6 +218,23 @@ def a_draft_is_no_message_and_needs_a_private_chat_and_an_id(talk: Talk) -> None
     assert set(talk.private.messages) == before
     assert talk.refused("sendMessageDraft", draft_id=0, text="x", **there) == "invalid draft_id specified"
     assert talk.refused("sendMessageDraft", draft_id=1, text="x", chat_id=talk.forum.id) == "TEXTDRAFT_PEER_INVALID"
+
+
+@ROWS.row("T19")
+def a_pruned_topic_is_not_found_for_the_bot_and_people_go_on_there(talk: Talk) -> None:
+    for chat in (talk.private, talk.forum):
+        thread, other = talk.topic(chat.id), talk.topic(chat.id)
+        doings.prune_topic(talk.world, chat, thread)
+        for method, params in (("sendMessage", {"text": "x"}), ("sendDice", {})):
+            refused = talk.refused(method, chat_id=chat.id, message_thread_id=thread, **params)
+            assert refused == "message thread not found"
+        said = talk.say(chat=chat, thread_id=thread)
+        assert said["message_thread_id"] == thread
+        assert talk.updates()[-1]["message"]["message_id"] == said["message_id"]
+        answer = {"reply_parameters": {"message_id": said["message_id"]}}
+        assert talk.refused("sendMessage", chat_id=chat.id, text="x", **answer) == "message thread not found"
+        assert thread in chat.topics
+        assert talk.send(chat_id=chat.id, message_thread_id=other)["message_thread_id"] == other
 
 
 def test_icon_stickers_begin_with_the_newspaper() -> None:

@@ -1,4 +1,4 @@
-"""Flood control (M18): what is too much, by how much it may be missed, and how long one is shut out."""
+"""Flood control (M16 to M18): what is too much, by how much it may be missed, and how long one is shut out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_thirty_a_second_overall() -> None:
     judge = flood(overall=30)
     assert verdicts(judge, PERSON, [0.0] * 30) == [None] * 30
     assert judge.judge(GROUP, 1, 0.5) == Excess("overall", 1)
-    assert judge.violations == {"overall": 1, "private": 0, "group": 0}
+    assert judge.violations == {"overall": 1, "private": 0, "group": 0, "same_size": 0, "under_way": 0}
 
 
 def test_one_a_second_in_a_private_chat_after_a_short_burst() -> None:
@@ -93,6 +93,35 @@ def test_limits_may_be_lower_than_documented_and_must_be_amounts() -> None:
             Limits(group=nonsense)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         Limits(on=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("size", "at_once", "spacing"), [(100_001, 6, 0.2), (5_000_000, 3, 0.5), (40_000_000, 2, 0.9)])
+def test_m16_uploads_of_one_size_have_to_keep_apart(size: int, at_once: int, spacing: float) -> None:
+    judge = flood()
+    for chat in range(at_once):  # whatever the chat
+        assert judge.judge(chat + 1, 1, 0.0, uploaded=size) is None
+    assert judge.judge(PERSON, 1, 0.0, uploaded=size) == Excess("same_size", 60)
+    assert judge.judge(PERSON, 1, 0.0, uploaded=size + 1) is None
+    assert [judge.judge(PERSON, 1, 0.0, uploaded=100_000) for _ in range(99)] == [None] * 99
+    assert judge.judge(PERSON, 1, 59.0, uploaded=size) == Excess("same_size", 1)
+    apart = [judge.judge(PERSON, 10, 200 + spacing * index, uploaded=size) for index in range(99)]
+    assert apart == [None] * 99
+    assert judge.violations["same_size"] == 2
+
+
+def test_m17_too_many_messages_of_one_chat_under_way() -> None:
+    judge = flood()
+    judge.begin(PERSON, 300)
+    assert judge.judge(PERSON, 10, 0.0) is None
+    judge.begin(PERSON, 10)
+    assert judge.judge(PERSON, 1, 0.0, sends=False) is None
+    assert judge.judge(GROUP, 1, 0.0) is None
+    assert judge.judge(PERSON, 1, 0.0) == Excess("under_way", 60)
+    judge.end(PERSON, 10)
+    assert judge.judge(PERSON, 1, 59.0) == Excess("under_way", 1)
+    assert judge.judge(PERSON, 1, 60.0) is None
+    judge.end(PERSON, 300)
+    assert not judge._under_way
 
 
 def test_its_memory_is_bounded() -> None:

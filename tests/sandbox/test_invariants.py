@@ -65,7 +65,7 @@ class Conversation(RuleBasedStateMachine):
     def a_topic_is_deleted(self, data: st.DataObject) -> None:
         if self.topics:
             thread = data.draw(st.sampled_from(self.topics))
-            doings.delete_topic(self.world, self.talk.private, thread)
+            doings.delete_topic(self.world, self.talk.private, thread, self.talk.now)
             self.topics.remove(thread)
             left = set(self.talk.private.messages)
             self.said = [item for item in self.said if item in left]

@@ -197,12 +197,27 @@ def test_what_people_cannot_do_is_said(shared: Sandbox) -> None:
         shared.say("x", thread_id=999)
     with pytest.raises(SandboxError, match="no button"):
         shared.press(shared.say("x"), "data")
-    with pytest.raises(SandboxError, match="one of privacy, threaded_mode, users_create_topics"):
+    with pytest.raises(SandboxError, match="one of privacy, threaded_mode, topic_cache, users_create_topics"):
         shared.settings(nonsense=True)
     shared.settings(threaded_mode=False)
     with pytest.raises(SandboxError, match="Threaded Mode is off"):
         shared.create_topic("x")
     shared.settings(threaded_mode=True)
+
+
+def test_t4_t19_cached_and_pruned_topics_can_be_had_by_the_control(shared: Sandbox) -> None:
+    there = {"chat_id": shared.chat_id, "text": "x"}
+    gone, pruned = shared.create_topic("gone"), shared.create_topic("pruned")
+    shared.delete_topic(gone)
+    shared.prune_topic(pruned)
+    assert shared.call("sendMessage", **there, message_thread_id=gone)["error_code"] == 400
+    assert shared.settings(topic_cache=True)["topic_cache"] is True
+    assert "message_thread_id" not in shared.call("sendMessage", **there, message_thread_id=gone)["result"]
+    shared.settings(topic_cache=False)
+    refused = shared.call("sendMessage", **there, message_thread_id=pruned)
+    assert refused["description"] == "Bad Request: message thread not found"
+    assert shared.say("still here", thread_id=pruned)["message_thread_id"] == pruned
+    assert [topic["pruned"] for topic in shared.topics() if topic["thread_id"] == pruned] == [True]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from telegram_bus.testing import Sandbox, SandboxError
+from tests.sandbox.test_files_over_http import upload
 from tests.sandbox.test_over_http import Poller, ask
 
 Json = dict[str, Any]
@@ -81,6 +82,41 @@ def test_switching_it_off_lets_everything_pass_and_the_violations_stay_until_for
     assert all(send(calm)["ok"] for _ in range(5))
     assert calm.flood()["violations"] == 2
     assert calm.flood(forget=True)["violations"] == 0
+
+
+def test_m16_uploads_of_one_size_in_a_row_are_refused_for_a_minute(calm: Sandbox) -> None:
+    calm.flood_control(overall=1e6, private=1e6, burst=1e6)
+    large, small = (("a.bin", bytes(size)) for size in (100_001, 100_000))
+    codes = [upload(calm, "sendDocument", {}, document=large)[0] for _ in range(40)]
+    assert codes[:6] == [200] * 6
+    assert codes[-1] == 429
+    (entry,) = calm.record(flood="same_size")[-1:]
+    assert entry["description"].startswith("Too Many Requests: retry after ")
+    assert calm.record(flood="same_size", description="retry after 60")
+    assert upload(calm, "sendDocument", {}, document=small)[0] == 200
+
+
+def test_m17_more_than_310_messages_of_one_chat_under_way_are_refused(calm: Sandbox) -> None:
+    calm.flood_control(overall=1e6, private=1e6, burst=1e6)
+    calm.hang("copyMessages", times=3)
+    hundred = {"chat_id": calm.chat_id, "from_chat_id": calm.chat_id, "message_ids": list(range(1, 101))}
+    host = calm.api_root.removeprefix("http://")
+    waiting = [http.client.HTTPConnection(host, timeout=10) for _ in range(3)]
+    for connection in waiting:
+        head = {"Content-Type": "application/json"}
+        connection.request("POST", f"/bot{calm.token}/copyMessages", json.dumps(hundred), head)
+    calm.wait_for_record(3, method="copyMessages", fault="hang")
+    assert send(calm)["ok"]
+    refused = calm.call("copyMessages", **hundred)
+    assert (refused["error_code"], refused["parameters"]) == (429, {"retry_after": 60})
+    assert send(calm, chat_id=calm.forum_id)["ok"]
+    for connection in waiting:
+        connection.close()
+    calm.wait_for_record(3, method="copyMessages", fault="hang", disconnected=True)
+    calm.flood_control()  # what was spent is forgotten, and nothing is under way any more
+    assert calm.call("copyMessages", **hundred).get("error_code") != 429
+    assert send(calm)["ok"]
+    assert calm.flood()["by_limit"]["under_way"] == 1
 
 
 def test_a_limit_that_cannot_be_is_refused(calm: Sandbox) -> None:

@@ -49,4 +49,6 @@ def call(world: World, method: str, args: Args, now: float) -> Any:
     if found is None:
         raise Refusal(404, "Not Found: method not found")
     close_due_polls(world, now)
+    for chat in world.chats.values():
+        chat.forget_deleted_topics(now)
     return found(world, args, now)

@@ -51,7 +51,7 @@ def find_open_chat(world: World, args: Args) -> Chat:
     return chat
 
 
-def find_thread(chat: Chat, args: Args, replied: Message | None = None) -> int:
+def find_thread(world: World, chat: Chat, args: Args, replied: Message | None = None) -> int:
     """The thread that a message goes to, 0 for none: asked for, or that of the message it answers (T3, T12)."""
     thread_id = args.integer("message_thread_id")
     if not (chat.is_forum or chat.type == "private"):
@@ -59,12 +59,14 @@ def find_thread(chat: Chat, args: Args, replied: Message | None = None) -> int:
         return reply_thread(chat, replied)
     if thread_id == 0:
         thread_id = replied.thread_id if replied is not None else 0
+    elif world.settings.topic_cache and thread_id in chat.deleted_topics:
+        thread_id = 0  # still accepted, but there is no thread any more to be in (T4, T5)
     if thread_id == 0:
         if chat.general.closed:
             raise bad_request("TOPIC_CLOSED")
         return 0
     topic = chat.topics.get(thread_id)
-    if topic is None:
+    if topic is None or topic.pruned:
         raise bad_request("message thread not found")
     if topic.closed and not chat.bot_is_admin:
         raise bad_request("TOPIC_CLOSED")

@@ -48,7 +48,7 @@ def find_place(world: World, args: Args, right: str = "can_send_messages") -> Pl
     if chat.type != "private" and not chat.bot_is_admin and chat.permissions.get(right) is False:
         raise bad_request(f"not enough rights to {_RIGHTS[right]} to the chat")
     replied = find_replied(chat, args)
-    thread_id = find_thread(chat, args, replied)
+    thread_id = find_thread(world, chat, args, replied)
     extras: Json = {"has_protected_content": True} if args.flag("protect_content") else {}
     if chat.type == "private" and args.has("message_effect_id"):
         extras["effect_id"] = args.text("message_effect_id")

@@ -53,7 +53,7 @@ def sendmessagedraft(world: World, args: Args, now: float) -> bool:
     draft_id = args.integer("draft_id")
     if draft_id == 0:
         raise bad_request("invalid draft_id specified")
-    thread_id = find_thread(chat, args)
+    thread_id = find_thread(world, chat, args)
     until = now + DRAFT_LIFE
     can_stop = args.flag("can_stop")
     _forget_drafts(world, now)

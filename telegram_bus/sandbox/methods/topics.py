@@ -77,16 +77,16 @@ def reopenforumtopic(world: World, args: Args, now: float) -> bool:
     return _close(world, args, now, closed=False)
 
 
-def deleteforumtopic(world: World, args: Args, now: float) -> bool:  # noqa: ARG001 - one shape for all methods
+def deleteforumtopic(world: World, args: Args, now: float) -> bool:
     """deleteForumTopic (T13)."""
     chat = _topic_chat(world, args)
     topic = _topic(chat, args)
     need_right(chat, "can_delete_messages", "delete the topic")
-    world.drop_topic(chat, topic)
+    world.drop_topic(chat, topic, now)
     return True
 
 
-def getforumtopiciconstickers(world: World, args: Args, now: float) -> list[Json]:  # noqa: ARG001
+def getforumtopiciconstickers(world: World, args: Args, now: float) -> list[Json]:  # noqa: ARG001 - one shape for all
     """getForumTopicIconStickers: sizes as of the real ones; the files are not there."""
     return [_sticker(identifier, emoji) for identifier, emoji in ICONS.items()]
 

@@ -19,6 +19,7 @@ const SWITCHES = {
   threaded_mode: ["Threaded Mode", "private chats have threads"],
   users_create_topics: ["People make threads", "in private chats"],
   privacy: ["Privacy mode", "in groups the bot sees only what is meant for it"],
+  topic_cache: ["Cached topics", "for a minute a deleted thread still takes the bot's messages"],
 };
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
