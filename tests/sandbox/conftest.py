@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from telegram_bus.testing import Sandbox
-from tests.require import missing
+from tests.browser import chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-# Without the flags for background work Chromium asks for hosts that a closed network refuses, many at a time.
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
 
 
 @pytest.fixture
@@ -38,16 +31,8 @@ def shared() -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium without a window."""
-    playwright = pytest.importorskip("playwright.sync_api") if _has_playwright() else None
-    if playwright is None:
-        missing("Playwright", "pip install playwright")
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        missing("Chromium", "apt install chromium")
-    with playwright.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=program, args=FLAGS)
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture
@@ -65,11 +50,3 @@ def page(browser: Browser, sandbox: Sandbox) -> Iterator[Page]:
     yield opened
     context.close()
     assert complaints == []
-
-
-def _has_playwright() -> bool:
-    try:
-        import playwright.sync_api  # noqa: F401, PLC0415 - asks whether it is there
-    except ImportError:
-        return False
-    return True
