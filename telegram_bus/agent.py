@@ -115,11 +115,7 @@ class Bus:
 
     async def __anext__(self) -> Update:
         """The next update in order of arrival; those that an earlier process did not finish come first."""
-        member = self._member
-        await trio.lowlevel.checkpoint()  # also where many wait: other tasks want their turn
-        while not member.unread:
-            await member.arrived.wait_changed()
-        delivery = member.unread.popleft()
+        delivery = await self._member.unread.next()
         crash.point("after-take")
         return Update(id=delivery.delivery_id, kind=cast(UpdateKind, delivery.kind), raw=loads(delivery.body), bus=self)
 

@@ -7,19 +7,17 @@ import logging
 import os
 import random
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Literal
 
 import trio
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from telegram_bus import crash, home
 from telegram_bus.core import identity, receiving
 from telegram_bus.core.answers import fault_of
-from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.election import head_start
 from telegram_bus.core.envelopes import (
     Ack,
@@ -43,12 +41,13 @@ from telegram_bus.core.errors import (
     StateError,
 )
 from telegram_bus.core.extensions import Carrying, Extension
-from telegram_bus.core.updates import SOURCE_MARKER
 from telegram_bus.roles.seat import HeldSeat
 from telegram_bus.roles.starter import LeaderStopped, ensure_leader
+from telegram_bus.roles.unread import LIMIT as UNREAD_LIMIT
+from telegram_bus.roles.unread import Unread
 from telegram_bus.roles.vigil import SILENCE, watch_silent_leader
 from telegram_bus.roles.watched import Watched
-from telegram_bus.store.inbox import Inbox, Received
+from telegram_bus.store.inbox import Inbox
 from telegram_bus.wire.client import BusClient, open_client, request_once
 from telegram_bus.wire.endpoint import Endpoint, open_endpoint
 from telegram_bus.wire.server import Answer, Peer, serve_bus
@@ -65,7 +64,6 @@ FAREWELL: Final = 1.0  # for the last request of a follower that leaves
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 REFUSED_PAUSE: Final = 5.0  # a refusal does not go away by asking often
-UNREAD_LIMIT: Final = 1_000  # updates that wait for the program; the leader keeps what comes beyond
 MAINTENANCE: Final = 1.0  # how often the endpoint's public path is looked after
 
 
@@ -108,11 +106,6 @@ def _later(request_id: str, why: str) -> Ack:
     return Ack(request_id=request_id, ok=False, message=why, error=AckError(code="ledger-overloaded"))
 
 
-def _place(message: dict[str, Any]) -> tuple[Any, Any]:
-    chat = message.get("chat")
-    return (chat.get("id") if isinstance(chat, dict) else None, message.get("message_id"))
-
-
 class _RegisterAgain(Exception):
     """The leader does not know this registration (any more)."""
 
@@ -134,21 +127,22 @@ class Member:
     state: Watched[MemberState] = field(factory=lambda: Watched(MemberState(phase="connecting")))
     target: Watched[Target | None] = field(factory=lambda: Watched(None))
     session: Watched[Session | None] = field(factory=lambda: Watched(None))
-    unread: deque[Received] = field(factory=deque)
-    arrived: Watched[int] = field(factory=lambda: Watched(0))
+    unread: Unread = field(init=False)
     _slot: str | None = None
     _slots: tuple[str, ...] = ()
     _receiving: receiving.Seat | None = None
     _ids: itertools.count[int] = field(factory=lambda: itertools.count(1))
     _leader_pid: int = 0
 
+    def __attrs_post_init__(self) -> None:
+        self.unread = Unread(inbox=self.inbox)
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Stay on the bus until cancelled; started once updates can arrive (not: once there is a leader).
 
         Raises StateError where the follower's own files or endpoint cannot be used.
         """
-        for delivery in await self.inbox.pending():
-            self._put(delivery)
+        await self.unread.load()
         with open_endpoint(self.profile.run_dir / f"{self.seat.key}.sock") as endpoint:
             async with trio.open_nursery() as nursery:
                 await nursery.start(partial(serve_bus, endpoint.listener, self._respond, is_known=self._is_leader))
@@ -233,66 +227,14 @@ class Member:
 
     async def _store(self, request_id: str, incoming: receiving.Incoming) -> Ack:
         """Commit an update and only then acknowledge it."""
-        if len(self.unread) >= UNREAD_LIMIT:
+        if self.unread.full:
             return _later(request_id, f"{UNREAD_LIMIT} updates wait for this program; deliver later")
-        delivery, body = incoming.delivery, dumps(incoming.body)
         try:
-            changed = self._edited(incoming)
-            if changed is not None:
-                await self._change(changed, incoming, body)
-                return Ack(request_id=request_id, ok=True, result=receiving.receipt(incoming.delivery))
-            new = await self.inbox.append(delivery.delivery_id, incoming.kind, delivery.source_update_id, body)
+            await self.unread.store(incoming)
         except StateError as error:
             log.error("an update cannot be stored: %s", error)  # noqa: TRY400 - its text says it all
             return _later(request_id, str(error))
-        if new:
-            crash.point("after-append")
-            self._put(
-                Received(
-                    delivery_id=delivery.delivery_id,
-                    kind=incoming.kind,
-                    source_update_id=delivery.source_update_id,
-                    body=body,
-                    received_ms=_now_ms(),
-                )
-            )
         return Ack(request_id=request_id, ok=True, result=receiving.receipt(incoming.delivery))
-
-    def _edited(self, incoming: receiving.Incoming) -> Received | None:
-        """The message that this is an edit of, if the program has not looked at it yet."""
-        if incoming.kind != "edited_message":
-            return None
-        for waiting in self.unread:
-            if waiting.kind == "message" and _place(loads(waiting.body)) == _place(incoming.body):
-                return waiting
-        return None
-
-    async def _change(self, waiting: Received, incoming: receiving.Incoming, body: bytes) -> None:
-        """Let an edit change the message itself."""
-        delivery = incoming.delivery
-        marked = dumps({**incoming.body, SOURCE_MARKER: waiting.source_update_id})
-        if not await self.inbox.amend(
-            waiting.delivery_id, marked, by=delivery.delivery_id, source_update_id=delivery.source_update_id
-        ):
-            return  # it was received before
-        for place, other in enumerate(self.unread):
-            if other.delivery_id == waiting.delivery_id:
-                self.unread[place] = evolve(other, body=marked)
-                return
-        # the program took it meanwhile, as it was: so it gets the edit as well
-        self._put(
-            Received(
-                delivery_id=delivery.delivery_id,
-                kind=incoming.kind,
-                source_update_id=delivery.source_update_id,
-                body=body,
-                received_ms=_now_ms(),
-            )
-        )
-
-    def _put(self, delivery: Received) -> None:
-        self.unread.append(delivery)
-        self.arrived.set(self.arrived.value + 1)
 
     # -- the leader
 

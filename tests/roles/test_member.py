@@ -32,6 +32,7 @@ from telegram_bus.core.extensions import MembersList
 from telegram_bus.core.identity import DURABLE_ADMISSION, delivery_id, ours
 from telegram_bus.home import Profile
 from telegram_bus.roles import member as member_module
+from telegram_bus.roles import unread as unread_module
 from telegram_bus.roles.member import Member
 from telegram_bus.roles.seat import HeldSeat, hold_seat
 from telegram_bus.store import Inbox
@@ -460,13 +461,13 @@ async def test_nothing_can_be_asked_after_it_left(served: Rig) -> None:
 
 async def test_an_update_is_acknowledged_with_its_receipt_once_it_is_stored(served: Rig) -> None:
     """A repetition gets the same receipt, and the program sees it once."""
-    arrived = served.member.arrived.value
+    arrived = served.member.unread.arrived.value
     first = await served.deliver(1)
     assert first.ok
     assert first.result == {"deliveryId": delivery_id("leader.forwardMessage", "nora", 1), "sourceUpdateId": 1}
     assert await served.deliver(1) == first
-    assert [one.source_update_id for one in served.member.unread] == [1]
-    assert served.member.arrived.value == arrived + 1
+    assert [one.source_update_id for one in served.member.unread.waiting] == [1]
+    assert served.member.unread.arrived.value == arrived + 1
     assert [one.delivery_id for one in await served.member.inbox.pending()] == [first.result["deliveryId"]]
 
 
@@ -490,7 +491,7 @@ async def test_what_is_not_for_it_is_refused_and_not_stored(served: Rig, changes
     ack = await served.deliver(1, **changes)
     assert not ack.ok
     assert ack.message
-    assert not served.member.unread
+    assert not served.member.unread.waiting
     assert await served.member.inbox.pending() == []
 
 
@@ -502,12 +503,12 @@ async def test_an_update_that_cannot_be_stored_is_not_acknowledged(served: Rig) 
     assert "disk is full" in (ack.message or "")
     served.commits.fault = None
     assert (await served.deliver(1)).ok
-    assert len(served.member.unread) == 1
+    assert len(served.member.unread.waiting) == 1
 
 
 async def test_a_program_that_reads_nothing_is_given_no_more(served: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies beyond stays with the leader; it goes on when the program reads."""
-    monkeypatch.setattr(member_module, "UNREAD_LIMIT", 2)
+    monkeypatch.setattr(unread_module, "LIMIT", 2)
     assert (await served.deliver(1)).ok
     assert (await served.deliver(2)).ok
     refused = await served.deliver(3)
@@ -515,9 +516,9 @@ async def test_a_program_that_reads_nothing_is_given_no_more(served: Rig, monkey
     assert refused.error is not None
     assert refused.error.code == "ledger-overloaded"  # so the leader does not count it
     assert "deliver later" in (refused.message or "")
-    served.member.unread.popleft()
+    served.member.unread.waiting.popleft()
     assert (await served.deliver(3)).ok
-    assert [one.source_update_id for one in served.member.unread] == [2, 3]
+    assert [one.source_update_id for one in served.member.unread.waiting] == [2, 3]
 
 
 async def test_a_thread_that_the_leader_replaced_is_its_target(served: Rig) -> None:
@@ -545,7 +546,7 @@ async def test_updates_that_an_earlier_process_did_not_finish_wait_first(bus_pro
     member = member_for(bus_profile, seat, inbox)
     async with trio.open_nursery() as nursery:
         await nursery.start(member.run)
-        assert [one.source_update_id for one in member.unread] == [1, 3]
+        assert [one.source_update_id for one in member.unread.waiting] == [1, 3]
         nursery.cancel_scope.cancel("seen")
 
 
@@ -585,16 +586,16 @@ async def test_an_edit_changes_a_message_that_the_program_has_not_looked_at(serv
     assert (await served.deliver(2)).ok
     for _ in range(2):  # the second time it is a repetition
         assert (await served.deliver_edit(3, of=2, text="better")).ok
-    assert [loads(one.body)["text"] for one in served.member.unread] == ["text 1", "better"]
+    assert [loads(one.body)["text"] for one in served.member.unread.waiting] == ["text 1", "better"]
     assert [loads(one.body)["text"] for one in await served.member.inbox.pending()] == ["text 1", "better"]
 
 
 async def test_an_edit_of_what_the_program_has_taken_is_another_update(served: Rig) -> None:
     assert (await served.deliver(1)).ok
-    served.member.unread.popleft()
+    served.member.unread.waiting.popleft()
     for _ in range(2):
         assert (await served.deliver_edit(2, of=1, text="better")).ok
-    assert [(one.kind, one.source_update_id) for one in served.member.unread] == [("edited_message", 2)]
+    assert [(one.kind, one.source_update_id) for one in served.member.unread.waiting] == [("edited_message", 2)]
 
 
 async def test_what_the_program_takes_while_an_edit_of_it_is_stored_is_followed_by_the_edit(served: Rig) -> None:
@@ -604,9 +605,9 @@ async def test_what_the_program_takes_while_an_edit_of_it_is_stored_is_followed_
         nursery.start_soon(served.deliver_edit, 2, 1, "better")
         while not served.commits.held:  # noqa: ASYNC110 - it comes over a socket
             await trio.sleep(0.001)
-        served.member.unread.popleft()
+        served.member.unread.waiting.popleft()
         await served.commits.release()
-    assert [(one.kind, one.source_update_id) for one in served.member.unread] == [("edited_message", 2)]
+    assert [(one.kind, one.source_update_id) for one in served.member.unread.waiting] == [("edited_message", 2)]
 
 
 async def test_a_disk_that_fails_is_no_refusal(served: Rig) -> None:
