@@ -61,6 +61,7 @@ Phase = Literal["connecting", "serving", "no leader", "stopped", "refused", "lef
 HEARTBEAT: Final = 1.0  # protocol section 10
 REGISTRATION_LIMIT: Final = 30.0  # protocol section 1: how long a follower waits for its registration
 FAREWELL: Final = 1.0  # for the last request of a follower that leaves
+LONG_ALONE: Final = 3.0  # a successor takes a second or two; longer than this is worth a line
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 REFUSED_PAUSE: Final = 5.0  # a refusal does not go away by asking often
@@ -133,6 +134,7 @@ class Member:
     _receiving: receiving.Seat | None = None
     _ids: itertools.count[int] = field(factory=lambda: itertools.count(1))
     _leader_pid: int = 0
+    _alone_since: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         self.unread = Unread(inbox=self.inbox)
@@ -263,10 +265,13 @@ class Member:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _wait_for_leader(self, reason: str) -> None:
-        """Show why there is no leader, and say it: whoever runs this may not know that it waits."""
-        if self.state.value != (state := MemberState(phase="no leader", reason=reason)):
+        """Show why there is no leader, and say it once when that lasts: a person may not know that it waits."""
+        if self.state.value.phase != "no leader":
+            self._alone_since = trio.current_time()
+        elif trio.current_time() - self._alone_since > LONG_ALONE:
             log.warning("waiting for a leader: %s", reason)
-        self.state.set(state)
+            self._alone_since = float("inf")
+        self.state.set(MemberState(phase="no leader", reason=reason))
 
     async def _join_leader(self, public: str) -> None:
         """Register with the leader of this moment and stay with it until the connection ends."""
