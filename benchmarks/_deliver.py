@@ -22,6 +22,7 @@ from telegram_bus.core.routing import Rules
 from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.leader import run_leader
+from telegram_bus.roles.lobby import LobbyDesk
 from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.settings import Settings, load_settings
 from telegram_bus.roles.term import Term
@@ -112,7 +113,8 @@ async def _measure(place: Place, settings: Settings, options: argparse.Namespace
             notices=notices,
             now_ms=term.now_ms,
         )
-        intake = Intake(term=term, rules=lambda: rules, call=term.threads.call, absences=absences, notices=notices)
+        desk = LobbyDesk(term=term, rules=lambda: rules, call=term.threads.call)
+        intake = Intake(term=term, rules=lambda: rules, lobby=desk, absences=absences, notices=notices)
         receipts = _Receipts(term.deliveries.forward)
         term.deliveries.forward = receipts
         with ExitStack() as stack:

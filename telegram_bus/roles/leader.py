@@ -32,6 +32,7 @@ from telegram_bus.roles.files import FileLimits, Files
 from telegram_bus.roles.hearing import watch_clocks, watch_hearing
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
+from telegram_bus.roles.lobby import LobbyDesk
 from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.requests import Requests
 from telegram_bus.roles.settings import Settings, store_settings
@@ -174,10 +175,11 @@ class _Leader:
         self.term.away_since = self.absences.since
         self.term.deliveries.ails = self._note_storage
         self.renewal = Renewal()
+        self.lobby = LobbyDesk(term=self.term, rules=self._rules, call=self.sender.call)
         self.intake = Intake(
             term=self.term,
             rules=self._rules,
-            call=self.sender.call,
+            lobby=self.lobby,
             absences=self.absences,
             notices=self.notices,
         )
@@ -195,7 +197,7 @@ class _Leader:
             await nursery.start(self.sender.run)
             await nursery.start(self.links.run)
             await nursery.start(term.deliveries.run)
-            await nursery.start(self.intake.serve_lobby)
+            await nursery.start(self.lobby.run)
             await nursery.start(self.notices.run)
             await nursery.start(self.absences.run)
             await nursery.start(

@@ -25,6 +25,7 @@ from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
+from telegram_bus.roles.lobby import LobbyDesk
 from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.term import Term
 from telegram_bus.roles.threads import Threads
@@ -55,6 +56,7 @@ class Rig:
     broken: str | None = None
     commits: InlineCommits = field(init=False)
     term: Term = field(init=False)
+    lobby: LobbyDesk = field(init=False)
     intake: Intake = field(init=False)
     notices: Notices = field(init=False)
     absences: Absences = field(init=False)
@@ -85,10 +87,11 @@ class Rig:
             expire=self.expire,
         )
         self.term.deliveries.aside = self.absences.set_aside
+        self.lobby = LobbyDesk(term=self.term, rules=lambda: rules, call=self.telegram.call)
         self.intake = Intake(
             term=self.term,
             rules=lambda: rules,
-            call=self.telegram.call,
+            lobby=self.lobby,
             absences=self.absences,
             notices=self.notices,
         )
@@ -130,7 +133,7 @@ async def running(rig: Rig) -> AsyncIterator[Rig]:
     async with trio.open_nursery() as nursery:
         await rig.term.load()
         await nursery.start(rig.term.deliveries.run)
-        await nursery.start(rig.intake.serve_lobby)
+        await nursery.start(rig.lobby.run)
         await nursery.start(rig.notices.run)
         await nursery.start(rig.absences.run)
         yield rig

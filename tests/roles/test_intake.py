@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, LeadershipLost, StateError, single_fault
 from telegram_bus.core.routing import Rules
-from telegram_bus.roles.intake import PROMOTION_GRACE
+from telegram_bus.roles.lobby import PROMOTION_GRACE
 from tests.fakes import BOT, CHAT, OWNER, InlineCommits, admit, message
 from tests.roles.term_rig import Rig, running
 
@@ -289,7 +289,7 @@ async def test_what_does_not_interest_us_any_more_is_settled() -> None:
     _, commits = await left_behind(leave)
     successor = Rig(earlier=commits)
     nobody = Rules(chat_id=CHAT, allowed=frozenset(), bot_id=BOT)
-    successor.intake.rules = lambda: nobody
+    successor.lobby.rules = lambda: nobody
     async with running(successor):
         await wait_all_tasks_blocked()
         assert successor.telegram.calls == []
