@@ -66,6 +66,32 @@ class Threads:
         """All bindings, in the order in which they were made."""
         return tuple(self._by_key.values())
 
+    # -- what others notice
+
+    def thread_missing(self, chat_id: int, thread_id: int, how: str) -> None:
+        """A send into the thread was not what it should be; call it wherever that is seen, it returns at once.
+
+        `how` is "not found" (Telegram refused: `message thread not found`, `TOPIC_ID_INVALID`), "elsewhere" (the
+        message came back with another thread, or none), or "closed" (`TOPIC_CLOSED`). Whether the thread is really
+        gone is found out here; nothing is changed before that.
+        """
+        log.warning("a message for thread %d of chat %d: %s", thread_id, chat_id, how)
+
+    async def chat_migrated(self, old: int, new: int) -> bool:
+        """The group became a supergroup (an error's or a service message's `migrate_to_chat_id`).
+
+        Every binding is the new chat's when it returns, in the store too; False where `old` is not our chat (any
+        more), so who sends again after it may come twice. Whoever keeps the chat elsewhere (settings, rules, queues)
+        changes it there.
+        """
+        if old != self.chat_id or old == new:
+            return False
+        self.chat_id = new
+        for binding in [binding for binding in self._by_key.values() if binding.chat_id == old]:
+            if binding.thread_id is not None:
+                await self._bind(binding.key, binding.thread_id, binding.name)
+        return True
+
     async def provide(self, registration: Registration) -> Provisioned:
         """Find the follower's thread or make one.
 
