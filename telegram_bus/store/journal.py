@@ -7,23 +7,19 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from typing import Any, Final
 
-from telegram_bus.core.errors import LeadershipLost, StateError
+from telegram_bus.core.errors import LeadershipLost
+from telegram_bus.store import outbox
 from telegram_bus.store.values import (
     SEEN_MS,
     Absence,
     Amendment,
     Binding,
-    Claim,
-    Collision,
     Counts,
     Listed,
-    New,
     NewUpdate,
     Outcome,
-    Repeat,
     Retention,
     StoredUpdate,
-    Unknown,
 )
 
 __all__ = [
@@ -33,12 +29,10 @@ __all__ = [
     "bind_thread",
     "bindings",
     "check_term",
-    "claim_call",
     "counts",
     "drop",
     "expire",
     "intend_thread",
-    "known_call",
     "listed",
     "newest_owners",
     "newest_seq",
@@ -56,12 +50,10 @@ __all__ = [
     "rename_binding",
     "retry",
     "settle",
-    "settle_call",
     "start_term",
     "unbind",
     "waiting",
     "waiting_message",
-    "withdraw_call",
 ]
 
 _UPDATE: Final = "seq, update_id, kind, body, owner_key, chat_id, thread_id, admitted_ms, attempts"
@@ -191,7 +183,7 @@ def recent(db: Connection, limit: int) -> list[StoredUpdate]:
 
 def recent_answers(db: Connection, limit: int) -> list[tuple[str, bytes]]:
     """The answers to the newest calls, each with the key of its caller, the oldest of them first."""
-    rows = db.execute("SELECT key, answer FROM calls WHERE answer NOT NULL ORDER BY claimed_ms DESC LIMIT ?", (limit,))
+    rows = db.execute("SELECT key, answer FROM calls WHERE answer NOT NULL ORDER BY since_ms DESC LIMIT ?", (limit,))
     return [(key, answer) for key, answer in rows][::-1]
 
 
@@ -322,47 +314,16 @@ def owner_of(db: Connection, chat_id: int, message_id: int) -> str | None:
     return row[0] if row else None
 
 
-def claim_call(db: Connection, call: tuple[str, str], digest: str, epoch: int, now_ms: int) -> Claim:
-    """Claim the call (key, request id) before it is sent, or say what is known of it."""
-    known = known_call(db, call, digest)
-    if isinstance(known, New):
-        db.execute("INSERT INTO calls VALUES (?, ?, ?, ?, ?, NULL, NULL)", (*call, digest, epoch, now_ms))
-    return known
-
-
-def known_call(db: Connection, call: tuple[str, str], digest: str) -> Claim:
-    """What is known of the call (key, request id); `New`: nothing."""
-    row = db.execute("SELECT digest, answer FROM calls WHERE key = ? AND request_id = ?", call).fetchone()
-    if row is None:
-        return New()
-    if row[0] != digest:
-        return Collision()
-    return Unknown() if row[1] is None else Repeat(row[1])
-
-
-def settle_call(db: Connection, call: tuple[str, str], answer: bytes, now_ms: int) -> None:
-    """Store the answer that a repetition of the call gets. Raises StateError where it was never claimed."""
-    if not _changed(
-        db, "UPDATE calls SET answer = ?, settled_ms = ? WHERE key = ? AND request_id = ?", (answer, now_ms, *call)
-    ):
-        raise StateError(f"the call {call[1]} of {call[0]} was never claimed, or its claim has expired")
-
-
-def withdraw_call(db: Connection, call: tuple[str, str]) -> bool:
-    """Take back a claim whose call was surely not sent; a settled one stays (False)."""
-    return _changed(db, "DELETE FROM calls WHERE key = ? AND request_id = ? AND answer IS NULL", call)
-
-
 def purge(db: Connection, now_ms: int, keep: Retention) -> int:
     """Delete what has outlived its purpose; returns the number of rows. What waits is never deleted."""
     statements = (
         (f"DELETE FROM updates WHERE settled_ms < ? AND NOT {_ASIDE}", keep.bodies),  # noqa: S608
         (f"DELETE FROM updates WHERE settled_ms < ? AND {_ASIDE}", keep.aside),  # noqa: S608
         ("DELETE FROM seen WHERE seen_ms < ?", keep.ids),
-        ("DELETE FROM calls WHERE claimed_ms < ?", keep.ids),
         ("DELETE FROM messages WHERE sent_ms < ?", keep.owners),
     )
-    return sum(db.execute(statement, (now_ms - age,)).rowcount for statement, age in statements)
+    rows = sum(db.execute(statement, (now_ms - age,)).rowcount for statement, age in statements)
+    return rows + outbox.purge(db, now_ms - keep.ids)
 
 
 def counts(db: Connection) -> Counts:
@@ -372,7 +333,7 @@ def counts(db: Connection) -> Counts:
         "(SELECT count(*) FROM updates WHERE outcome IS NULL AND owner_key IS NULL), "
         "(SELECT count(*) FROM updates WHERE settled_ms IS NOT NULL), (SELECT count(*) FROM bindings), "
         "(SELECT count(*) FROM messages), (SELECT count(*) FROM calls), "
-        "(SELECT count(*) FROM calls WHERE answer IS NULL), "
+        "(SELECT count(*) FROM calls WHERE state != 'settled'), "
         f"(SELECT count(*) FROM updates WHERE {_ASIDE})"
     ).fetchone()
     names = ("waiting", "unowned", "settled", "bindings", "messages", "calls", "unsettled_calls", "aside")

@@ -15,9 +15,10 @@ import trio
 from attrs import define, field
 
 from telegram_bus.core.errors import StateError
-from telegram_bus.store import journal
+from telegram_bus.store import journal, outbox
 from telegram_bus.store.commits import Commits, open_commits
 from telegram_bus.store.database import open_database
+from telegram_bus.store.outbox import Open
 from telegram_bus.store.schema import JOURNAL
 from telegram_bus.store.values import (
     Absence,
@@ -184,17 +185,26 @@ class Store:
         return self._owners.get((chat_id, message_id))
 
     async def known_call(self, key: str, request_id: str, digest: str) -> Claim:
-        """What is known of a call, as `claim_call` would say it; `New`: nothing, and it is not claimed by this."""
-        return await self._commits.run(lambda db: journal.known_call(db, (key, request_id), digest))
+        """What is known of a call; `New`: nothing, or that it waits to be sent, and it is not claimed by this."""
+        return await self._commits.run(lambda db: outbox.known_call(db, (key, request_id), digest))
 
-    async def claim_call(self, key: str, request_id: str, digest: str, now_ms: int) -> Claim:
+    async def accept_call(
+        self, key: str, request_id: str, digest: str, now_ms: int, what: tuple[str, bytes | None] = ("", None)
+    ) -> Claim:
+        """Keep a call until it is settled (`what`: its method and parameters); only `New` permits to send it."""
+        call = (key, request_id)
+        return await self._commits.run(lambda db: outbox.accept_call(db, call, digest, what, self.epoch, now_ms))
+
+    async def claim_call(
+        self, key: str, request_id: str, digest: str, now_ms: int, what: tuple[str, bytes | None] = ("", None)
+    ) -> Claim:
         """Claim a call that must not be repeated before it is sent; only `New` permits to send it.
 
         `Unknown`: it was claimed before and has no answer, so it may have been carried out (a call of this very
         term that is still under way looks the same: the ledger knows those). `digest` tells calls apart.
         """
         call = (key, request_id)
-        return await self._commits.run(lambda db: journal.claim_call(db, call, digest, self.epoch, now_ms))
+        return await self._commits.run(lambda db: outbox.claim_call(db, call, digest, what, self.epoch, now_ms))
 
     async def settle_call(
         self, key: str, request_id: str, answer: bytes, now_ms: int, *, sent: Sequence[tuple[int, int, int | None]] = ()
@@ -206,15 +216,59 @@ class Store:
         """
 
         def settle(db: Connection) -> None:
-            journal.settle_call(db, (key, request_id), answer, now_ms)
+            outbox.settle_call(db, (key, request_id), answer, now_ms)
             journal.record_messages(db, key, sent, now_ms)
 
         await self._commits.run(settle)
         self._remember_all(key, sent)
 
+    async def release_call(self, key: str, request_id: str, body: bytes | None = None) -> bool:
+        """A claimed call was surely not sent and waits again, with the parameters `body` where those are given."""
+        return await self._commits.run(lambda db: outbox.release_call(db, (key, request_id), body))
+
     async def withdraw_call(self, key: str, request_id: str) -> bool:
-        """Take back the claim of a call that was surely not sent; False where there is none, or an answer."""
-        return await self._commits.run(lambda db: journal.withdraw_call(db, (key, request_id)))
+        """Forget a call that was surely not sent and will not be; False where there is none, or an answer."""
+        return await self._commits.run(lambda db: outbox.withdraw_call(db, (key, request_id)))
+
+    async def doubt_call(self, key: str, request_id: str) -> Open | None:
+        """Nobody knows whether the claimed call was carried out; returns it."""
+        return await self._commits.run(lambda db: outbox.doubt_call(db, (key, request_id)))
+
+    async def begin_calls(self) -> list[str]:
+        """What earlier leaders had claimed is unknown from now on; returns whose accepted calls wait to be sent."""
+        return await self._commits.run(lambda db: outbox.begin_term(db, self.epoch))
+
+    async def accepted_calls(self, key: str, after_seq: int, limit: int) -> list[Open]:
+        """The key's calls that wait to be sent, in the order of their acceptance, behind `after_seq`."""
+        return await self._commits.run(lambda db: outbox.accepted_calls(db, key, after_seq, limit))
+
+    async def untold_calls(self, limit: int) -> list[Open]:
+        """Unknown calls of which no person was told yet."""
+        return await self._commits.run(lambda db: outbox.untold_calls(db, limit))
+
+    async def tell_doubt(self, seq: int, notice: tuple[str, str, str, bytes] | None, now_ms: int) -> Open | None:
+        """Accept a notice (request id, digest, method, parameters) about an unknown call, once; returns it."""
+        return await self._commits.run(lambda db: outbox.tell_doubt(db, seq, notice, self.epoch, now_ms))
+
+    async def send_again(self, seq: int, tries: int, now_ms: int) -> Open | None:
+        """Accept an unknown call anew, once for each number of `tries`; None where it is not unknown any more."""
+        return await self._commits.run(lambda db: outbox.again(db, seq, tries, now_ms))
+
+    async def open_calls(self, limit: int) -> tuple[list[tuple[str, str, int]], list[Open]]:
+        """How many calls of each key are in each state but settled, and the newest unknown ones."""
+        return await self._commits.run(lambda db: outbox.open_calls(db, limit))
+
+    async def parked(self) -> list[tuple[int, str, int]]:
+        """The chats that nothing can be sent to: id, why, since when."""
+        return await self._commits.run(outbox.parked)
+
+    async def park(self, chat_id: int, why: str, now_ms: int) -> None:
+        """Nothing can be sent to the chat for now."""
+        await self._commits.run(lambda db: outbox.park(db, chat_id, why, now_ms))
+
+    async def unpark(self, chat_id: int) -> bool:
+        """The chat can be written to again; False where it was not parked."""
+        return await self._commits.run(lambda db: outbox.unpark(db, chat_id))
 
     async def purge(self, now_ms: int, keep: Retention | None = None) -> int:
         """Delete settled updates a day old, ids of 48 h, message owners of 90 days; returns how many rows went.

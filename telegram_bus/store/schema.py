@@ -75,6 +75,37 @@ JOURNAL: Final = Schema(
             told INTEGER NOT NULL DEFAULT 0
         ) STRICT, WITHOUT ROWID;
         """,
+        """
+        ALTER TABLE calls RENAME TO calls_before;
+        DROP INDEX calls_age;
+        CREATE TABLE calls (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            key TEXT NOT NULL,
+            request_id TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            method TEXT NOT NULL DEFAULT '',
+            body BLOB,
+            state TEXT NOT NULL CHECK (state IN ('accepted', 'claimed', 'unknown', 'settled')),
+            epoch INTEGER NOT NULL,
+            since_ms INTEGER NOT NULL,
+            tries INTEGER NOT NULL DEFAULT 0,
+            told INTEGER NOT NULL DEFAULT 0,
+            answer BLOB,
+            settled_ms INTEGER,
+            UNIQUE (key, request_id)
+        ) STRICT;
+        INSERT INTO calls (key, request_id, digest, state, epoch, since_ms, told, answer, settled_ms)
+            SELECT key, request_id, digest, iif(answer IS NULL, 'unknown', 'settled'), epoch, claimed_ms, 1, answer,
+                settled_ms FROM calls_before;
+        DROP TABLE calls_before;
+        CREATE INDEX calls_age ON calls (since_ms);
+        CREATE INDEX calls_open ON calls (state, seq) WHERE state != 'settled';
+        CREATE TABLE parked (
+            chat_id INTEGER PRIMARY KEY,
+            why TEXT NOT NULL,
+            since_ms INTEGER NOT NULL
+        ) STRICT;
+        """,
     ),
 )
 
