@@ -78,6 +78,7 @@ class _Request:
     after: After | None
     before: Before | None = None
     files: tuple[Upload, ...] = ()
+    patient: bool = False
     on_the_way: bool = False
     outcome: Outcome | None = None
     finished: trio.Event = field(factory=trio.Event)
@@ -145,8 +146,14 @@ class Sender:
         before: Before | None = None,
         after: After | None = None,
         files: tuple[Upload, ...] = (),
+        owner: str = "",  # noqa: ARG002 - for the budget, which is being built
+        urgency: str | None = None,  # noqa: ARG002
+        patient: bool = False,
     ) -> Any:
         """Queue the call behind those of its chat and return Telegram's result.
+
+        `owner` is the follower's key (empty: the leader's own call), `urgency` is "click", "final" or "progress" (None:
+        as the method says). A `patient` call is never refused for a long wait.
 
         Calls with `files` queue behind each other only: an upload takes minutes where the line is slow. Their
         descriptors have to stay open until `after` is told.
@@ -159,10 +166,10 @@ class Sender:
         Raises ApiError; RequestRefused (code None) for a wait of more than 20 s, with the time in its message, and
         NotSent: surely not carried out; CommitUnknown: perhaps carried out, must not be repeated; AnswerLost.
         """
-        request = _Request(method, params, chat_id, after, before, files)
+        request = _Request(method, params, chat_id, after, before, files, patient)
         self._outstanding += 1
         try:
-            self.check(method, chat_id)
+            self.check(method, chat_id, patient=patient)
             await self._lane(chat_id, uploads=bool(files)).push.send(request)
         except BusError as refusal:
             await self._end(request, Failed(refusal))
@@ -178,12 +185,12 @@ class Sender:
                 raise fault
         raise AssertionError("finished without an outcome")
 
-    def check(self, method: str, chat_id: int | None) -> None:
+    def check(self, method: str, chat_id: int | None, *, owner: str = "", patient: bool = False) -> None:  # noqa: ARG002
         """Ask before a call is claimed: raises RequestRefused when it would wait too long, NotSent after the end."""
         if self._closed:
             raise NotSent(f"{method} was not sent: {self._closed}")
         wait = self._paused_until.get(chat_id, 0.0) - trio.current_time()
-        if wait > LONGEST_WAIT:
+        if wait > LONGEST_WAIT and not patient:
             raise _too_long(method, wait)
 
     async def drain(self) -> None:
@@ -271,7 +278,7 @@ class Sender:
         if until is None:
             return
         now = trio.current_time()
-        if until - now > LONGEST_WAIT or until - began > 3 * LONGEST_WAIT:
+        if not request.patient and (until - now > LONGEST_WAIT or until - began > 3 * LONGEST_WAIT):
             raise _too_long(request.method, until - now)
         await trio.sleep_until(until)
         if self._paused_until.get(request.chat_id) == until:
