@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Final, cast
 
 import trio
-from attrs import define, field
+from attrs import define
 
 from telegram_bus import crash
 from telegram_bus import home as homes
@@ -20,50 +20,47 @@ from telegram_bus.core.codec import loads
 from telegram_bus.core.envelopes import (
     AgentMessage,
     AgentSelector,
-    CallApi,
     ResolveAgentTarget,
     RouteAgentMessage,
     Target,
 )
-from telegram_bus.core.errors import BusError, NoLeader, SettingsError, single_fault
-from telegram_bus.core.extensions import FileGet, FilePart, FileSend
-from telegram_bus.core.files import SENDABLE, FileInfo, safe_name
+from telegram_bus.core.errors import BusError, SettingsError, single_fault
+from telegram_bus.core.extensions import FileGet
+from telegram_bus.core.files import FileInfo
+from telegram_bus.followers.calling import CALLS_AT_ONCE
 from telegram_bus.followers.members import MemberInfo, list_members, watch_members
-from telegram_bus.followers.messages import (
-    Buttons,
-    FileKind,
-    Media,
-    SentMessage,
-    id_of,
-    keyboard,
-    message_params,
-    sent_message,
-)
+from telegram_bus.followers.messages import Buttons, FileKind, Media, SentMessage, sent_message
+from telegram_bus.followers.sending import Sending
 from telegram_bus.followers.updates import Update, UpdateKind
 from telegram_bus.roles.folder import begin_file, finish_file, sweep
 from telegram_bus.roles.member import Member, MemberState
-from telegram_bus.roles.outgoing import Source, opened
+from telegram_bus.roles.outgoing import Source
 from telegram_bus.roles.seat import hold_seat
 from telegram_bus.roles.starter import PARENT_VARIABLE
 from telegram_bus.store.inbox import open_inbox
 
-__all__ = ["Bus", "Buttons", "FileInfo", "FileKind", "Media", "MemberInfo", "SentMessage", "Source", "Update", "join"]
+__all__ = [
+    "CALLS_AT_ONCE",
+    "Bus",
+    "Buttons",
+    "FileInfo",
+    "FileKind",
+    "Media",
+    "MemberInfo",
+    "SentMessage",
+    "Source",
+    "Update",
+    "join",
+]
 
 log = logging.getLogger(__name__)
 
 CROSS_TARGET: Final = "__piTelegramCrossTargetDelivery"
 """Marks a message for another agent's thread of the same chat (protocol section 9)."""
 
-CALLS_AT_ONCE: Final = 32
-"""Calls of one follower on their way to the leader; it works on 64 requests a connection (wire/limits.py), and while
-Telegram is slow a follower with more than that would not get its heartbeats through."""
-
-FILES_AT_ONCE: Final = 4
-"""Of them with files: each is an open file in the leader, and Telegram takes a chat's uploads one after the other."""
-
 
 @define(kw_only=True, eq=False)
-class Bus:
+class Bus(Sending):
     """A follower's place on the bus. Iterate over it for updates; everything it sends goes into its own thread.
 
     Whatever sends or asks waits while there is no leader; limit it with `trio.fail_after`. It raises RequestRefused
@@ -71,24 +68,10 @@ class Bus:
     out, and NoLeader after the block of `join` has ended.
     """
 
-    _member: Member
-    _calls: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(CALLS_AT_ONCE), repr=False)
-    _transfers: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(FILES_AT_ONCE), repr=False)
-
-    @property
-    def key(self) -> str:
-        """The stable name of this follower: the same after a restart, different from all live ones."""
-        return self._member.seat.key
-
     @property
     def name(self) -> str | None:
         """The name it was given, which its thread has too."""
         return self._member.thread_name
-
-    @property
-    def target(self) -> Target | None:
-        """Its chat and thread; None before the first registration."""
-        return self._member.target.value
 
     @property
     def state(self) -> str:
@@ -104,12 +87,6 @@ class Bus:
         """The state now and after each change."""
         return self._member.state.values()
 
-    async def wait_serving(self) -> None:
-        """Wait until a leader has given this follower its place. Raises NoLeader once it has left the bus."""
-        state = await self._member.state.wait_for(lambda state: state.phase in ("serving", "left"))
-        if state.phase == "left":
-            raise NoLeader("this follower has left the bus; join it anew")
-
     def __aiter__(self) -> Bus:
         return self
 
@@ -118,84 +95,6 @@ class Bus:
         delivery = await self._member.unread.next()
         crash.point("after-take")
         return Update(id=delivery.delivery_id, kind=cast(UpdateKind, delivery.kind), raw=loads(delivery.body), bus=self)
-
-    async def send(
-        self,
-        text: str,
-        *,
-        buttons: Buttons | None = None,
-        reply_to: int | None = None,
-        parse_mode: Literal["HTML", "MarkdownV2"] | None = None,
-        silent: bool = False,
-        once: str | None = None,
-    ) -> SentMessage:
-        """Send a message into this follower's thread.
-
-        With `once` (a name of your choice) a message of that name is sent once in 48 h, also over crashes and restarts
-        of this program and of leaders; who sends it again gets the first one's result, be it an ApiError or
-        CommitUnknown. RequestRefused where the leader is a program that cannot promise it.
-        """
-        params = message_params(text, buttons=buttons, reply_to=reply_to, parse_mode=parse_mode, silent=silent)
-        return sent_message(
-            await self._make("sendMessage", params, None if once is None else identity.call_id("", once))
-        )
-
-    async def send_file(  # noqa: PLR0913 - as many as a message has
-        self,
-        file: Source,
-        *,
-        caption: str | None = None,
-        kind: FileKind = "document",
-        name: str | None = None,
-        buttons: Buttons | None = None,
-        reply_to: int | None = None,
-        parse_mode: Literal["HTML", "MarkdownV2"] | None = None,
-        silent: bool = False,
-        once: str | None = None,
-    ) -> SentMessage:
-        """Send a file into this follower's thread: a path, bytes, or a binary file (from its position on).
-
-        `kind` is how it is shown; `name` what people see in place of its own. `once` as of `send`. Raises OSError for
-        a path that cannot be opened, RequestRefused for more than the Bot API server takes (50 MB at Telegram's own).
-        """
-        if kind not in SENDABLE:
-            raise ValueError(f"kind must be one of {', '.join(SENDABLE)}, not {kind!r}")
-        params = message_params(None, buttons=buttons, reply_to=reply_to, parse_mode=parse_mode, silent=silent)
-        params["caption"] = caption
-        call_id = None if once is None else identity.call_id("", once)
-        async with opened(file, self._folder) as (descriptor, own):
-            part = FilePart(field=kind, name=safe_name(name or own or kind))
-            return sent_message(await self._upload(SENDABLE[kind], params, {descriptor: part}, call_id))
-
-    async def send_album(
-        self,
-        files: Sequence[Source | Media],
-        *,
-        caption: str | None = None,
-        reply_to: int | None = None,
-        silent: bool = False,
-    ) -> tuple[SentMessage, ...]:
-        """Send 2 to 10 files as one album: sources as of `send_file`, as photos, or `Media` to say more of each.
-
-        `caption` is the first one's. Photos and videos mix; documents and audio files stay among themselves.
-        """
-        items = [one if isinstance(one, Media) else Media(one) for one in files]
-        if not 2 <= len(items) <= 10:
-            raise ValueError(f"an album has 2 to 10 files, not {len(items)}")
-        params = message_params(None, reply_to=reply_to, silent=silent)
-        params["media"] = [item.described(number) for number, item in enumerate(items)]
-        if caption is not None:
-            params["media"][0]["caption"] = caption
-        async with AsyncExitStack() as stack:
-            parts = {}
-            for number, item in enumerate(items):
-                descriptor, own = await stack.enter_async_context(opened(item.file, self._folder))
-                parts[os.dup(descriptor)] = FilePart(
-                    field=f"file{number}", name=safe_name(item.name or own or item.kind)
-                )
-                stack.callback(os.close, list(parts)[-1])  # a file that is sent twice is two
-            result = await self._upload("sendMediaGroup", params, parts, None)
-        return tuple(sent_message(one) for one in result)
 
     async def download(
         self, file_id: str, *, name: str | None = None, into: str | os.PathLike[str] | None = None
@@ -219,83 +118,9 @@ class Bus:
             os.close(descriptor)
             temporary.unlink(missing_ok=True)
 
-    @property
-    def _folder(self) -> Path:
-        return self._member.profile.files(self.key)
-
-    async def edit(
-        self,
-        message: SentMessage | int,
-        text: str,
-        *,
-        buttons: Buttons | None = None,
-        parse_mode: Literal["HTML", "MarkdownV2"] | None = None,
-    ) -> None:
-        """Change the text of a message of ours; without `buttons` it has none afterwards."""
-        await self.call(
-            "editMessageText",
-            message_id=id_of(message),
-            text=text,
-            parse_mode=parse_mode,
-            reply_markup=keyboard(buttons),
-        )
-
-    async def delete(self, message: SentMessage | int) -> None:
-        """Delete a message of ours."""
-        await self.call("deleteMessage", message_id=id_of(message))
-
-    async def react(self, message: SentMessage | int, emoji: str | None) -> None:
-        """Put a reaction on a message of this thread; None takes it away."""
-        reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
-        await self.call("setMessageReaction", message_id=id_of(message), reaction=reaction)
-
     async def typing(self) -> None:
         """Show that this follower is typing, for some five seconds or until it sends."""
         await self.call("sendChatAction", action="typing")
-
-    async def call(self, method: str, **params: Any) -> Any:
-        """Make any Bot API call that the bus allows a follower, and return its result.
-
-        The chat and thread of this follower are filled in where they are missing; parameters that are None are left
-        out. Many may be made at once; 32 of them are on their way, the others wait their turn.
-        """
-        return await self._make(method, params)
-
-    async def _make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any:
-        """What `call` does, under a call id of one's own where that is given."""
-        async with self._calls:
-            return await self._ask(method, params, call_id)
-
-    async def _upload(
-        self, method: str, params: dict[str, Any], parts: dict[int, FilePart], call_id: str | None
-    ) -> Any:
-        async with self._transfers, self._calls:
-            body = await self._body(method, params)
-            files = tuple(parts.values())
-            ack = await self._member.ask(
-                lambda fields: FileSend(**fields, method=method, params=body, files=files, call_id=call_id),
-                tuple(parts),
-            )
-        return ack.result
-
-    async def _body(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The parameters, with chat and thread where they are missing; waits until those are known."""
-        await self.wait_serving()
-        body = {name: value for name, value in params.items() if value is not None}
-        target = self.target
-        if target is not None and method not in _WITHOUT_CHAT:
-            body.setdefault("chat_id", target.chat_id)
-            if target.thread_id is not None and method.startswith(_INTO_THREAD):
-                body.setdefault("message_thread_id", target.thread_id)
-        return body
-
-    async def _ask(self, method: str, params: dict[str, Any], call_id: str | None) -> Any:
-        body = await self._body(method, params)
-        ack = await self._member.ask(
-            lambda fields: CallApi(**fields, method="call", args=(method, body), call_id=call_id)
-        )
-        crash.point("after-answer")
-        return ack.result
 
     async def members(self) -> tuple[MemberInfo, ...]:
         """All live followers."""
@@ -331,10 +156,6 @@ class Bus:
         crash.point("before-done")
         await self._member.inbox.done(update.id)
         crash.point("after-done")
-
-
-_WITHOUT_CHAT: Final = frozenset({"getMe", "answerCallbackQuery", "answerGuestQuery", "setMyCommands"})
-_INTO_THREAD: Final = ("send", "copyMessage", "editForumTopic", "closeForumTopic", "deleteForumTopic")
 
 
 @asynccontextmanager
