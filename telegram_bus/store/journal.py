@@ -175,6 +175,11 @@ def pending_owners(db: Connection) -> list[str | None]:
     return [row[0] for row in rows]
 
 
+def stored_updates(db: Connection, where: str, values: Sequence[int | str]) -> list[StoredUpdate]:
+    """The updates of which this condition is true, for the other modules of the store."""
+    return [_stored(row) for row in db.execute(f"SELECT {_UPDATE} FROM updates WHERE {where}", values)]  # noqa: S608
+
+
 def recent(db: Connection, limit: int) -> list[StoredUpdate]:
     """The newest updates, settled or not, the oldest of them first."""
     rows = db.execute(f"SELECT {_UPDATE} FROM updates ORDER BY seq DESC LIMIT ?", (limit,))  # noqa: S608

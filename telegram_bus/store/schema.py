@@ -105,6 +105,27 @@ JOURNAL: Final = Schema(
             why TEXT NOT NULL,
             since_ms INTEGER NOT NULL
         ) STRICT;
+        CREATE TABLE choosers (
+            chat_id INTEGER NOT NULL,
+            place INTEGER NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('open', 'later', 'done')),
+            message_id INTEGER,
+            closed_id INTEGER NOT NULL DEFAULT 0,
+            epoch INTEGER NOT NULL,
+            since_ms INTEGER NOT NULL,
+            PRIMARY KEY (chat_id, place)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE held (seq INTEGER PRIMARY KEY, chat_id INTEGER NOT NULL, place INTEGER NOT NULL) STRICT;
+        CREATE INDEX held_places ON held (chat_id, place);
+        CREATE TABLE choices (
+            chat_id INTEGER NOT NULL,
+            user_id INTEGER NOT NULL,
+            key TEXT NOT NULL,
+            since_ms INTEGER NOT NULL,
+            PRIMARY KEY (chat_id, user_id)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE mutes (key TEXT PRIMARY KEY, until_ms INTEGER) STRICT, WITHOUT ROWID;
+        CREATE TABLE told (what TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
         """,
     ),
 )
