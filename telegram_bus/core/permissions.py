@@ -11,24 +11,28 @@ from attrs import frozen
 from telegram_bus.core.scopes import (
     AGGREGATE,
     CROSS_TARGET,
-    FILE_FIELDS,
     Caller,
     Owned,
+    Problem,
     Scope,
     aggregate,
     always,
     commands,
     cross_target,
+    same_chat,
+    sent_message,
+    thread,
+    wire_id,
+)
+from telegram_bus.core.strict import (
+    Look,
     neighbour,
+    offers,
     own_callback,
     own_copy,
     own_message,
     own_reaction,
     own_thread,
-    same_chat,
-    sent_message,
-    thread,
-    wire_id,
 )
 from telegram_bus.core.values import Number
 
@@ -71,9 +75,19 @@ class Allowed:
 
 @frozen(kw_only=True)
 class Denied:
-    """The call is refused; the reason names the method, and the field where one is wrong."""
+    """The call is refused: the method, the path of the field (None: it is the method itself), the rule it breaks.
 
-    reason: str
+    Nothing of the call's content is in them, so that they may stand in a log.
+    """
+
+    method: str
+    field: str | None
+    rule: str
+
+    @property
+    def reason(self) -> str:
+        """All of it as a sentence for people."""
+        return f"{self.method}: {self.rule}" if self.field is None else f"{self.method}: {self.field} {self.rule}"
 
 
 @frozen(kw_only=True)
@@ -142,7 +156,7 @@ OWN: Final = Policy(
     calls={
         "getMe": always,
         "answerCallbackQuery": own_callback,
-        "answerGuestQuery": own_callback,
+        **dict.fromkeys(("setMyCommands", "deleteMyCommands", "getMyCommands"), offers),
         **dict.fromkeys(_SENDS, own_thread),
         **dict.fromkeys(("closeForumTopic", "deleteForumTopic", "editForumTopic"), own_thread),
         **dict.fromkeys(
@@ -177,7 +191,10 @@ OWN: Final = Policy(
     ),
     strict=True,
 )
-"""For our own followers. Commands are the leader's (all agents of a chat share them), and so is the main chat."""
+"""For our own followers: fields are held to `core/methods`, commands are offers for one menu, no main chat.
+
+`answerGuestQuery` is not in it: guest queries are delivered to nobody.
+"""
 
 _REPEATABLE: Final = frozenset({"sendchataction", "sendmessagedraft", "sendrichmessagedraft"})
 _REPEATABLE_VERBS: Final = ("get", "edit", "delete", "set", "answer", "close", "reopen", "download")
@@ -197,20 +214,20 @@ def judge(policy: Policy, method: str, args: tuple[Any, ...], caller: Caller) ->
         case "downloadFile":
             return _judge_download(policy, args, caller)
         case _:
-            return Denied(reason=f"method must be call, callMultipart or downloadFile, not {method[:64]!r}")
+            return Denied(method=_shown(method), field=None, rule="method must be call, callMultipart or downloadFile")
 
 
 def judge_files(policy: Policy, args: tuple[Any, ...], fields: Sequence[str], caller: Caller) -> Allowed | Denied:
     """Whether the caller may make this call with open files in these fields; `args` are its method and parameters."""
-    verdict = _judge_upload(policy, (*args, None), caller, by_path=False)
-    if isinstance(verdict, Denied):
-        return verdict
+    api_method, body = _parts(args)
+    scope = policy.uploads.get(api_method)
+    if scope is None:
+        return _unknown(args, policy.uploads)
     if len(set(fields)) != len(fields):
-        return Denied(reason=f"{args[0]}: each file needs a field of its own")
-    for name in fields:
-        if name in verdict.body or not (name in FILE_FIELDS or re.fullmatch("file[0-9]", name)):
-            return Denied(reason=f"{args[0]}: {name} takes no file here")
-    return Allowed(method="call", args=(args[0], _unmarked(verdict.body)))
+        return Denied(method=api_method, field=None, rule="each file needs a field of its own")
+    if problem := scope(body, caller) or _described(api_method, body, caller, fields):
+        return _denied(api_method, problem)
+    return Allowed(method="call", args=(api_method, body))
 
 
 def repeatable(api_method: str) -> bool:
@@ -239,54 +256,89 @@ def sent_by(call: Allowed, result: Any, *, every_method: bool = False) -> tuple[
 
 
 def _judge_call(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allowed | Denied:
-    api_method = args[0] if args else None
-    body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
-    scope = policy.calls.get(api_method) if type(api_method) is str else None
+    api_method, body = _parts(args)
+    scope = policy.calls.get(api_method)
     if scope is None:
-        return _unknown(api_method)
+        return _unknown(args, policy.calls)
+    given = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
     for marker in (CROSS_TARGET, AGGREGATE):
-        if body.get(marker) is True and (marked := policy.marked.get((str(api_method), marker))) is not None:
+        if given.get(marker) is True and (marked := policy.marked.get((api_method, marker))) is not None:
             scope = marked
             break
-    if reason := scope(_unmarked(body), caller):
-        return Denied(reason=f"{api_method}: {reason}")
-    if policy.strict:
-        return Allowed(method="call", args=(api_method, _unmarked(body)))
-    return Allowed(method="call", args=_cleaned(args))
+    problem = scope(body, caller)
+    if problem is None and policy.strict:
+        problem = _described(api_method, body, caller)
+    if problem is not None:
+        return _denied(api_method, problem)
+    return Allowed(method="call", args=(api_method, body) if policy.strict else _cleaned(args))
 
 
-def _judge_upload(policy: Policy, args: tuple[Any, ...], caller: Caller, *, by_path: bool = True) -> Allowed | Denied:
-    api_method = args[0] if args else None
-    body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
-    scope = policy.uploads.get(api_method) if type(api_method) is str else None
+def _judge_upload(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allowed | Denied:
+    api_method, body = _parts(args)
+    scope = policy.uploads.get(api_method)
     if scope is None:
-        return _unknown(api_method)
-    if reason := scope(_unmarked(body), caller):
-        return Denied(reason=f"{api_method}: {reason}")
-    if by_path and policy.strict and (reason := _misplaced_upload(args, caller.upload_root)):
-        return Denied(reason=f"{api_method}: {reason}")
-    return Allowed(method="callMultipart", args=_cleaned(args))
+        return _unknown(args, policy.uploads)
+    problem = scope(body, caller)
+    if problem is None and policy.strict:
+        fields = [name for name in args[2:3] if type(name) is str]
+        problem = _described(api_method, body, caller, fields) or _misplaced_upload(args, caller.upload_root)
+    return Allowed(method="callMultipart", args=_cleaned(args)) if problem is None else _denied(api_method, problem)
 
 
 def _judge_download(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allowed | Denied:
     file_id = args[0] if args else None
     if policy.strict and not (type(file_id) is str and caller.owned.file(file_id)):
-        return Denied(reason="downloadFile: the file id must be that of a file which was sent to this follower")
+        return Denied(method="downloadFile", field="file_id", rule="must be that of a file of this follower's")
     return Allowed(method="downloadFile", args=args)
 
 
-def _unknown(api_method: Any) -> Denied:
-    shown = repr(api_method)[:64] if type(api_method) is str else "(no method)"
-    return Denied(reason=f"followers may not call {shown}")
+def _described(api_method: str, body: dict[str, Any], caller: Caller, files: Sequence[str] = ()) -> Problem | None:
+    """What is wrong with the fields of a call, nested ones too, by the description of its method."""
+    from telegram_bus.core import methods  # noqa: PLC0415 - a follower, which asks what is repeatable, needs none
+
+    direct = methods.file_fields(api_method)
+    for name in files:
+        if name in body or (name not in direct and not methods.may_attach(api_method, name)):
+            return Problem(methods.shown(name), "takes no file here")
+    look = Look(caller, files)
+    if problem := methods.check(api_method, body, look.visit, files):
+        return problem
+    idle = next((name for name in files if not (name in direct or name in look.used)), None)
+    return None if idle is None else Problem(idle, "is a file that nothing in the call refers to")
 
 
-def _misplaced_upload(args: tuple[Any, ...], root: str | None) -> str | None:
+def _parts(args: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:
+    """The Bot API method ("" where none is named) and its parameters, without markers."""
+    api_method = args[0] if args and type(args[0]) is str else ""
+    return api_method, _unmarked(args[1]) if len(args) > 1 and isinstance(args[1], dict) else {}
+
+
+def _denied(api_method: str, problem: Problem) -> Denied:
+    return Denied(method=api_method, field=problem.field, rule=problem.rule)
+
+
+def _unknown(args: tuple[Any, ...], table: Mapping[str, Scope]) -> Denied:
+    named = args[0] if args and type(args[0]) is str else None
+    if named is None:
+        return Denied(method="(no method)", field=None, rule="is not for followers")
+    from telegram_bus.core.methods import nearest  # noqa: PLC0415 - as above
+
+    like = nearest(named[:64], table)
+    rule = "is not for followers" + (f"; {like} is" if like else "")
+    return Denied(method=_shown(named), field=None, rule=rule)
+
+
+def _shown(method: str) -> str:
+    return method if re.fullmatch("[A-Za-z0-9]{1,64}", method) else "(odd name)"
+
+
+def _misplaced_upload(args: tuple[Any, ...], root: str | None) -> Problem | None:
     """Whether an upload is anything but a file below the caller's own directory (the shell looks for links)."""
     path = args[3] if len(args) > 3 else None
     if root is None:
-        return "files go as open descriptors beside x.file.send, not by their paths"
+        return Problem("path", "is not taken: files go as open descriptors beside x.file.send")
     if type(path) is not str or not path.startswith(root.rstrip("/") + "/") or ".." in path.split("/"):
-        return f"path must be that of a file in {root}"
+        return Problem("path", f"must be that of a file in {root}")
     return None
 
 

@@ -1,10 +1,10 @@
-"""The scopes of a follower's calls: each looks at a call's body and says why not, or None."""
+"""The scopes of the compatible policy: each looks at a call's body and says what is wrong with it, or None."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from attrs import frozen
 
@@ -16,23 +16,21 @@ __all__ = [
     "AGGREGATE",
     "CROSS_TARGET",
     "FILE_FIELDS",
+    "Body",
     "Caller",
     "Owned",
+    "Problem",
     "Scope",
     "aggregate",
     "always",
+    "chat_of",
     "commands",
     "cross_target",
     "local_file",
-    "neighbour",
-    "own_callback",
-    "own_copy",
-    "own_message",
-    "own_reaction",
-    "own_thread",
     "same_chat",
     "sent_message",
     "thread",
+    "thread_of",
     "wire_id",
 ]
 
@@ -74,8 +72,15 @@ class Caller:
     upload_root: str | None = None
 
 
+class Problem(NamedTuple):
+    """What is wrong with a call: the path of the field, and the rule that it breaks, as the end of a sentence."""
+
+    field: str
+    rule: str
+
+
 Body = Mapping[str, Any]
-Scope = Callable[[Body, Caller], str | None]
+Scope = Callable[[Body, Caller], Problem | None]
 
 
 def wire_id(value: Any) -> Number | None:
@@ -85,162 +90,85 @@ def wire_id(value: Any) -> Number | None:
     return value if type(value) in (int, float) else None
 
 
-def always(_body: Body, _caller: Caller) -> str | None:
+def always(_body: Body, _caller: Caller) -> Problem | None:
     """No condition."""
     return None
 
 
-def same_chat(body: Body, caller: Caller) -> str | None:
+def same_chat(body: Body, caller: Caller) -> Problem | None:
     """The caller's chat, any thread."""
     if caller.target is None:
-        return "the follower has no chat yet"
+        return Problem("chat_id", "cannot be any: the follower has no chat yet")
     if wire_id(body.get("chat_id")) != caller.target.chat_id:
-        return f"chat_id must be {caller.target.chat_id}"
+        return Problem("chat_id", f"must be {caller.target.chat_id}")
     return None
 
 
-def thread(body: Body, caller: Caller) -> str | None:
+def thread(body: Body, caller: Caller) -> Problem | None:
     """The caller's chat and thread; without a thread of its own any thread (the compatible reading)."""
     if reason := same_chat(body, caller):
         return reason
-    own = _thread_of(caller)
+    own = thread_of(caller)
     if own is not None and wire_id(body.get("message_thread_id")) != own:
-        return f"message_thread_id must be {own}"
+        return Problem("message_thread_id", f"must be {own}")
     return None
 
 
-def cross_target(body: Body, caller: Caller) -> str | None:
+def cross_target(body: Body, caller: Caller) -> Problem | None:
     """The caller's chat, another thread than its own."""
     if reason := same_chat(body, caller):
         return reason
-    own = _thread_of(caller)
+    own = thread_of(caller)
     if body.get("message_thread_id") is None:
-        return None if own is not None else "message_thread_id must name a thread"
+        return None if own is not None else Problem("message_thread_id", "must name a thread")
     named = wire_id(body["message_thread_id"])
     if named is None or named == own:
-        return "message_thread_id must be that of another thread"
+        return Problem("message_thread_id", "must be that of another thread")
     return None
 
 
-def aggregate(body: Body, caller: Caller) -> str | None:
+def aggregate(body: Body, caller: Caller) -> Problem | None:
     """The caller's chat, outside of all threads."""
     if reason := same_chat(body, caller):
         return reason
-    return "message_thread_id must be absent" if body.get("message_thread_id") is not None else None
+    return None if body.get("message_thread_id") is None else Problem("message_thread_id", "must be absent")
 
 
-def sent_message(body: Body, caller: Caller) -> str | None:
+def sent_message(body: Body, caller: Caller) -> Problem | None:
     """A message in the caller's chat that it sent."""
     if reason := same_chat(body, caller):
         return reason
     message_id = wire_id(body.get("message_id"))
-    if message_id is None or not caller.owned.message(_chat_of(caller), message_id):
-        return "message_id must be that of a message which this follower sent"
+    if message_id is None or not caller.owned.message(chat_of(caller), message_id):
+        return Problem("message_id", "must be that of a message which this follower sent")
     return None
 
 
-def commands(body: Body, _caller: Caller) -> str | None:
+def commands(body: Body, _caller: Caller) -> Problem | None:
     """A well-formed list of commands."""
     listed = body.get("commands")
     if type(listed) is list and all(
         type(one) is dict and type(one.get("command")) is str and type(one.get("description")) is str for one in listed
     ):
         return None
-    return "commands must be a list of objects with command and description"
+    return Problem("commands", "must be a list of objects with command and description")
 
 
-def own_thread(body: Body, caller: Caller) -> str | None:
-    """Ours: exactly the caller's destination (no thread where it has none), in nested fields too."""
-    if reason := same_chat(body, caller):
-        return reason
-    own = _thread_of(caller)
-    if own is None and body.get("message_thread_id") is not None:
-        return "message_thread_id must be absent: this follower has no thread"
-    if own is not None and wire_id(body.get("message_thread_id")) != own:
-        return f"message_thread_id must be {own}"
-    return _nested(body, caller)
+def thread_of(caller: Caller) -> Number | None:
+    """The caller's own thread, None where it has none."""
+    return caller.target.thread_id if caller.target is not None else None
 
 
-def own_message(body: Body, caller: Caller) -> str | None:
-    """Ours: a message that the caller sent; nested fields checked."""
-    return sent_message(body, caller) or _nested(body, caller)
+def chat_of(caller: Caller) -> Number:
+    """The caller's chat; for use where `same_chat` has passed."""
+    assert caller.target is not None, "asked after same_chat only"
+    return caller.target.chat_id
 
-
-def own_reaction(body: Body, caller: Caller) -> str | None:
-    """Ours: a message in the caller's thread, whoever wrote it."""
-    if reason := same_chat(body, caller):
-        return reason
-    return _seen("message_id", body.get("message_id"), caller) or _nested(body, caller)
-
-
-def own_copy(body: Body, caller: Caller) -> str | None:
-    """Ours: from the caller's thread into the caller's thread."""
-    if reason := own_thread(body, caller):
-        return reason
-    if wire_id(body.get("from_chat_id")) != _chat_of(caller):
-        return f"from_chat_id must be {_chat_of(caller)}"
-    return _seen("message_id", body.get("message_id"), caller)
-
-
-def own_callback(body: Body, caller: Caller) -> str | None:
-    """Ours: a query that was delivered to the caller."""
-    for name in ("callback_query_id", "guest_query_id"):
-        if type(body.get(name)) is str and caller.owned.callback(body[name]):
-            return _nested(body, caller)
-    return "callback_query_id must be that of a callback which was delivered to this follower"
-
-
-def neighbour(body: Body, caller: Caller) -> str | None:
-    """Ours: the thread of another live agent of the same chat."""
-    if reason := cross_target(body, caller):
-        return reason
-    named = wire_id(body.get("message_thread_id"))
-    if named is None or not caller.is_agent(Target(chat_id=_chat_of(caller), thread_id=named)):
-        return "message_thread_id must be that of another agent"
-    return next((reason for name, value in _walk(body, "") if (reason := _misplaced(name, value, caller))), None)
-
-
-_CHAT_FIELDS: Final = frozenset({"chat_id", "from_chat_id", "sender_chat_id"})
-
-_FORBIDDEN: Final = frozenset(
-    {
-        "allow_paid_broadcast",  # spends the owner's Stars
-        "business_connection_id",  # acts for another account
-        "direct_messages_topic_id",  # another kind of thread
-        "inline_message_id",  # a message whose owner nobody knows
-        "receiver_user_id",
-        "suggested_post_parameters",
-    }
-)
-"""Fields that reach beyond the caller's thread."""
 
 FILE_FIELDS: Final = frozenset(
     "animation audio cover document live_photo media photo sticker thumb thumbnail video video_note voice".split()
 )
 """Fields that may name a file: a local Bot API server would read a path from its own disk."""
-
-_STRUCTURED: Final = frozenset(
-    {"caption_entities", "entities", "link_preview_options", "reaction", "reply_markup", "reply_parameters"}
-)
-"""Fields that the Bot API also takes as JSON text, which would hide what is in them."""
-
-
-def _nested(body: Body, caller: Caller) -> str | None:
-    for path, value in _walk(body, ""):
-        reason = _misplaced(path, value, caller) or _elsewhere(path, value, caller)
-        if reason is not None:
-            return reason
-    return None
-
-
-def _elsewhere(path: str, value: Any, caller: Caller) -> str | None:
-    """Threads and messages that are not the caller's."""
-    name = path.rpartition(".")[2]
-    if name == "message_thread_id" and value is not None and wire_id(value) != _thread_of(caller):
-        return f"{path} must be {_thread_of(caller)}"
-    if path in ("reply_to_message_id", "reply_parameters.message_id"):
-        return _seen(path, value, caller)
-    return None
 
 
 def local_file(body: Body) -> str | None:
@@ -253,22 +181,6 @@ def local_file(body: Body) -> str | None:
                 return path
             if not isinstance(inner, dict | list) or local_file({path: inner}) is not None:
                 return path
-    return None
-
-
-def _misplaced(path: str, value: Any, caller: Caller) -> str | None:
-    """Chats that are not the caller's, files of the leader's disk, fields that nobody may use."""
-    name = path.rpartition(".")[2]
-    if name != name.lower():
-        return f"{path} is no field of the Bot API: they are in lower case"
-    if name in _CHAT_FIELDS and wire_id(value) != _chat_of(caller):
-        return f"{path} must be {_chat_of(caller)}"
-    if name in _FORBIDDEN and value is not None:
-        return f"{path} is not for followers"
-    if name in _STRUCTURED and type(value) is str:
-        return f"{path} must be an object or a list, not text"
-    if name in FILE_FIELDS and type(value) is str and not _harmless_file(value):
-        return f"{path} must be a file id, an https:// address or an attachment, not a path"
     return None
 
 
@@ -291,19 +203,3 @@ def _walk(value: Any, path: str) -> Iterator[tuple[str, Any]]:
                 waiting.append((inner, item))
         elif isinstance(value, list | tuple):
             waiting.extend((f"{path}.{index}", item) for index, item in enumerate(value))
-
-
-def _seen(path: str, message_id: Any, caller: Caller) -> str | None:
-    named = wire_id(message_id)
-    if named is not None and caller.owned.seen(_chat_of(caller), named):
-        return None
-    return f"{path} must be that of a message in this follower's thread"
-
-
-def _thread_of(caller: Caller) -> Number | None:
-    return caller.target.thread_id if caller.target is not None else None
-
-
-def _chat_of(caller: Caller) -> Number:
-    assert caller.target is not None, "asked after same_chat only"
-    return caller.target.chat_id

@@ -12,8 +12,15 @@ from telegram_bus.core.values import Number, Target
 
 CHAT, THREAD, OTHERS = 5001, 42, 43
 IN_THREAD = {"chat_id": CHAT, "message_thread_id": THREAD}
+TEXT = IN_THREAD | {"text": "x"}
 CROSS = "__piTelegramCrossTargetDelivery"
 AGGREGATE = "__piTelegramAggregateDelivery"
+NEXT_DOOR = {"chat_id": CHAT, "message_thread_id": OTHERS, "text": "x", CROSS: True}
+BOLD = {"type": "bold", "text": "b"}
+PICTURE = {"type": "photo", "photo": {"type": "photo", "media": "file:///x"}}
+DEEP: dict[str, Any] = {"type": "paragraph", "text": "x"}
+for _ in range(40):
+    DEEP = {"type": "blockquote", "blocks": [DEEP]}
 
 
 @frozen
@@ -54,20 +61,30 @@ def own(method: str, body: Any, who: Caller | None = None) -> Allowed | Denied:
         ("getMe", {}),
         ("sendMessage", IN_THREAD | {"text": "file:///etc/passwd is only text"}),
         ("sendMessage", {"chat_id": "5001", "message_thread_id": "42", "text": "x"}),
-        ("sendMessage", IN_THREAD | {"reply_parameters": {"message_id": 10, "chat_id": CHAT}}),
-        ("sendMessage", IN_THREAD | {"reply_markup": {"inline_keyboard": [[{"text": "a", "callback_data": "b"}]]}}),
-        ("sendMessage", {"chat_id": CHAT, "message_thread_id": OTHERS, CROSS: True}),
+        ("sendMessage", TEXT | {"reply_parameters": {"message_id": 10, "chat_id": CHAT}}),
+        ("sendMessage", TEXT | {"reply_markup": {"inline_keyboard": [[{"text": "a", "callback_data": "b"}]]}}),
+        ("sendMessage", TEXT | {"reply_markup": {"inline_keyboard": [[{"text": "a", "url": "http://else.where/"}]]}}),
+        ("sendMessage", TEXT | {"reply_markup": {"keyboard": [["yes", {"text": "no", "request_contact": True}]]}}),
+        ("sendMessage", TEXT | {"reply_markup": {"force_reply": True}, "reply_parameters": None}),
+        ("sendMessage", TEXT | {"entities": [{"type": "text_mention", "offset": 0, "length": 1, "user": {"id": 7}}]}),
+        ("sendMessage", TEXT | {"allow_paid_broadcast": False}),
+        ("sendMessage", {"chat_id": CHAT, "message_thread_id": OTHERS, "text": "x", CROSS: True}),
         ("sendPhoto", IN_THREAD | {"photo": "https://example.org/a.png"}),
-        ("sendPhoto", IN_THREAD | {"photo": "AgACAgIAAxkB-_"}),
+        ("sendPhoto", IN_THREAD | {"photo": "f"}),
         ("sendMediaGroup", IN_THREAD | {"media": [{"type": "photo", "media": "https://example.org/a.png"}]}),
         ("editMessageText", {"chat_id": CHAT, "message_id": 9, "text": "y"}),
-        ("editMessageMedia", {"chat_id": CHAT, "message_id": 9, "media": {"type": "photo", "media": "AgAC"}}),
+        ("editMessageMedia", {"chat_id": CHAT, "message_id": 9, "media": {"type": "photo", "media": "f"}}),
         ("deleteMessage", {"chat_id": CHAT, "message_id": "9"}),
         ("setMessageReaction", {"chat_id": CHAT, "message_id": 10, "reaction": [{"type": "emoji", "emoji": "👍"}]}),
         ("copyMessage", IN_THREAD | {"from_chat_id": CHAT, "message_id": 10}),
         ("sendChatAction", IN_THREAD | {"action": "typing"}),
         ("answerCallbackQuery", {"callback_query_id": "c", "text": "done"}),
         ("editForumTopic", IN_THREAD | {"name": "Nora"}),
+        ("sendLocation", IN_THREAD | {"latitude": 1, "longitude": 2.5}),
+        ("sendRichMessage", IN_THREAD | {"rich_message": {"blocks": [{"type": "paragraph", "text": ["a", BOLD]}]}}),
+        ("sendRichMessage", IN_THREAD | {"rich_message": {"html": "<a href='https://x.org'>file:///x</a>"}}),
+        ("setMyCommands", {"commands": [{"command": "/build_2", "description": "Builds"}]}),
+        ("deleteMyCommands", {"scope": {"type": "chat", "chat_id": CHAT}}),
     ],
 )
 def test_a_follower_may_work_in_its_own_thread(method: str, body: Any) -> None:
@@ -83,7 +100,7 @@ def test_a_follower_may_work_in_its_own_thread(method: str, body: Any) -> None:
         ("sendMessage", {"chat_id": 1, "message_thread_id": THREAD}, "chat_id"),
         ("sendMessage", {"chat_id": "@channel", "message_thread_id": THREAD}, "chat_id"),
         ("sendMessage", {"chat_id": CHAT, "message_thread_id": OTHERS}, "message_thread_id"),
-        ("sendMessage", IN_THREAD | {"reply_parameters": {"message_id": 10, "chat_id": 7}}, "reply_parameters.chat_id"),
+        ("sendMessage", TEXT | {"reply_parameters": {"message_id": 10, "chat_id": 7}}, "reply_parameters.chat_id"),
         ("sendMessage", IN_THREAD | {"reply_parameters": {"message_id": 11}}, "reply_parameters.message_id"),
         ("sendMessage", IN_THREAD | {"reply_to_message_id": 11}, "reply_to_message_id"),
         ("sendMessage", IN_THREAD | {"reply_parameters": '{"message_id":11}'}, "reply_parameters"),
@@ -91,15 +108,21 @@ def test_a_follower_may_work_in_its_own_thread(method: str, body: Any) -> None:
         ("sendMessage", IN_THREAD | {"business_connection_id": "b"}, "business_connection_id"),
         ("sendMessage", IN_THREAD | {"allow_paid_broadcast": True}, "allow_paid_broadcast"),
         ("sendMessage", {"chat_id": CHAT, "message_thread_id": THREAD, CROSS: True}, "message_thread_id"),
+        ("sendMessage", NEXT_DOOR | {"reply_parameters": {"message_id": 11}}, "reply_parameters.message_id"),
+        ("sendMessage", NEXT_DOOR | {"reply_parameters": {"message_id": 9, "chat_id": 7}}, "reply_parameters.chat_id"),
         ("sendMessage", {"chat_id": CHAT, "message_thread_id": 44, CROSS: True}, "message_thread_id"),
         ("sendMessage", {"chat_id": CHAT, CROSS: True}, "message_thread_id"),
         ("sendMessage", {"chat_id": CHAT, AGGREGATE: True}, "message_thread_id"),
         ("sendPhoto", IN_THREAD | {"photo": "/etc/passwd"}, "photo"),
         ("sendPhoto", IN_THREAD | {"photo": "file:///etc/passwd"}, "photo"),
-        ("sendMediaGroup", IN_THREAD | {"media": [{"media": "file:///etc/passwd"}]}, "media.0.media"),
+        ("sendMediaGroup", IN_THREAD | {"media": [{"type": "photo", "media": "file:///etc/passwd"}]}, "media.0.media"),
         ("sendMediaGroup", IN_THREAD | {"media": '[{"media":"file:///etc/passwd"}]'}, "media"),
-        ("sendVideo", IN_THREAD | {"video": "AgAC", "thumbnail": "/etc/passwd"}, "thumbnail"),
-        ("editMessageMedia", {"chat_id": CHAT, "message_id": 9, "media": {"media": "/etc/passwd"}}, "media.media"),
+        ("sendVideo", IN_THREAD | {"video": "f", "thumbnail": "/etc/passwd"}, "thumbnail"),
+        (
+            "editMessageMedia",
+            {"chat_id": CHAT, "message_id": 9, "media": {"type": "photo", "media": "/x"}},
+            "media.media",
+        ),
         ("editMessageText", {"chat_id": CHAT, "message_id": 10}, "message_id"),
         ("editMessageText", {"inline_message_id": "i"}, "chat_id"),
         ("editMessageText", {"chat_id": CHAT, "message_id": 9, "inline_message_id": "i"}, "inline_message_id"),
@@ -111,7 +134,86 @@ def test_a_follower_may_work_in_its_own_thread(method: str, body: Any) -> None:
         ("answerCallbackQuery", {"callback_query_id": "d"}, "callback_query_id"),
         ("answerCallbackQuery", {}, "callback_query_id"),
         ("deleteForumTopic", {"chat_id": CHAT, "message_thread_id": OTHERS}, "message_thread_id"),
-        ("setMyCommands", {"commands": []}, "setMyCommands"),
+        ("setMyCommands", {"commands": [{"command": "Build", "description": "x"}]}, "commands.0.command"),
+        ("setMyCommands", {"commands": [{"command": "b" * 33, "description": "x"}]}, "commands.0.command"),
+        ("setMyCommands", {"commands": [{"command": "b", "description": " "}]}, "commands.0.description"),
+        ("setMyCommands", {"commands": [{"command": "b", "description": "x"}] * 101}, "commands must be 100 at most"),
+        ("setMyCommands", {"commands": [], "language_code": "de"}, "language_code"),
+        ("setMyCommands", {"commands": [], "scope": {"type": "chat", "chat_id": 7}}, "scope.chat_id"),
+        ("setMyCommands", {"commands": [], "scope": {"type": "all_chat_administrators"}}, "scope.type"),
+        ("setMyCommands", {"commands": "[]"}, "commands must be a list"),
+        ("answerGuestQuery", {"guest_query_id": "c"}, "answerGuestQuery"),
+        ("sendMessage", IN_THREAD, "text is missing"),
+        ("sendMessage", TEXT | {"text": 5}, "text must be text"),
+        ("sendMessage", TEXT | {"disable_notification": "true"}, "disable_notification must be true or false"),
+        (
+            "sendMessage",
+            TEXT | {"parsemode": "HTML"},
+            "parsemode is no field of sendMessage (Bot API 10.3): use parse_mode",
+        ),
+        ("sendMessage", TEXT | {"reply_to_message_id": 9}, "use reply_parameters"),
+        ("sendMessage", TEXT | {"zzz": 1}, "zzz is no field of sendMessage"),
+        ("sendMessage", TEXT | {"my text": 1}, "(odd name)"),
+        (
+            "sendMessage",
+            TEXT | {"reply_markup": {"inline_keyboard": [[{"text": "a", "uri": "x"}]]}},
+            "reply_markup.inline_keyboard.0.0.uri is no field of InlineKeyboardButton (Bot API 10.3): use url",
+        ),
+        (
+            "sendMessage",
+            TEXT | {"reply_markup": {"inline_keyboard": [[{"url": "http://x.org"}]]}},
+            "reply_markup.inline_keyboard.0.0.text is missing",
+        ),
+        (
+            "sendMessage",
+            TEXT | {"reply_markup": {"inline_keyboard": [{"text": "a"}]}},
+            "reply_markup.inline_keyboard.0 must be a list",
+        ),
+        (
+            "sendMessage",
+            TEXT | {"reply_markup": {"inline_keyboard": [[{"text": "a", "web_app": {"url": "https://x"}}]]}},
+            "web_app is not for followers",
+        ),
+        (
+            "sendMessage",
+            TEXT | {"reply_markup": {"inline_keyboard": [[{"text": "a", "login_url": {"url": "x"}}]]}},
+            "login_url is not for followers",
+        ),
+        ("sendMessage", TEXT | {"reply_markup": {"keyboard": [[{"text": "a", "request_chat": {}}]]}}, "request_chat"),
+        ("sendMessage", TEXT | {"reply_markup": '{"inline_keyboard":[]}'}, "reply_markup must be an object"),
+        (
+            "sendMessage",
+            TEXT | {"ephemeral_message_parameters": {"receiver_user_id": 8}},
+            "ephemeral_message_parameters",
+        ),
+        ("sendPhoto", IN_THREAD | {"photo": "g"}, "photo must be the id of a file which this follower"),
+        ("sendPhoto", IN_THREAD | {"photo": "attach://x"}, "photo names an attachment"),
+        ("sendPhoto", IN_THREAD | {"photo": "http://127.0.0.1/a.png"}, "photo must be an address on the internet"),
+        ("sendPhoto", IN_THREAD | {"photo": "http://2130706433/"}, "photo must be an address on the internet"),
+        ("sendPhoto", IN_THREAD | {"photo": "http://[::1]/a"}, "photo must be an address on the internet"),
+        ("sendPhoto", IN_THREAD | {"photo": "http://localhost:80/a"}, "photo must be an address on the internet"),
+        ("sendPhoto", IN_THREAD | {"photo": "https://a@b.org/"}, "photo must be a file id"),
+        ("sendPhoto", IN_THREAD | {"photo": "ftp://b.org/"}, "photo must be a file id"),
+        ("sendMediaGroup", IN_THREAD | {"media": [{"type": "sticker", "media": "f"}]}, "media.0.type must be audio or"),
+        ("sendMediaGroup", IN_THREAD | {"media": [{"media": "f"}]}, "media.0.type"),
+        (
+            "sendRichMessage",
+            IN_THREAD | {"rich_message": {"html": "<img src='FILE:/etc/passwd'>"}},
+            "rich_message.html",
+        ),
+        (
+            "sendRichMessage",
+            IN_THREAD | {"rich_message": {"markdown": "![](file:///etc/passwd)"}},
+            "rich_message.markdown",
+        ),
+        ("sendRichMessage", IN_THREAD | {"rich_message": {"blocks": [DEEP]}}, "is nested too deeply"),
+        ("sendRichMessage", IN_THREAD | {"rich_message": {"blocks": [PICTURE]}}, "blocks.0.photo.media"),
+        ("sendLocation", IN_THREAD | {"latitude": float("nan"), "longitude": 2}, "latitude must be a number"),
+        (
+            "editMessageReplyMarkup",
+            {"chat_id": CHAT, "message_id": 9, "reply_markup": {"force_reply": True}},
+            "inline_keyboard",
+        ),
         ("getUpdates", {}, "getUpdates"),
         ("forwardMessage", IN_THREAD | {"from_chat_id": CHAT, "message_id": 9}, "forwardMessage"),
         ("SENDMESSAGE", IN_THREAD, "SENDMESSAGE"),
@@ -129,9 +231,10 @@ def test_a_follower_may_not_reach_beyond_it(method: Any, body: Any, named: str) 
 def test_a_follower_without_a_thread_touches_no_thread() -> None:
     """Unlike in the compatible reading, where it may touch any."""
     who = caller(None)
-    assert isinstance(own("sendMessage", {"chat_id": CHAT}, who), Allowed)
+    assert isinstance(own("sendMessage", {"chat_id": CHAT, "text": "x"}, who), Allowed)
     assert isinstance(own("sendMessage", IN_THREAD, who), Denied)
     assert isinstance(own("deleteForumTopic", IN_THREAD, who), Denied)
+    assert isinstance(own("deleteForumTopic", {"chat_id": CHAT}, who), Denied)
     assert isinstance(judge(COMPATIBLE, "call", ("deleteForumTopic", IN_THREAD), who), Allowed)
 
 
