@@ -6,6 +6,7 @@ from typing import Final, Literal, Protocol
 
 from attrs import frozen
 
+from telegram_bus.core.buttons import LEADERS
 from telegram_bus.core.updates import UpdateInfo
 
 __all__ = ["Deliver", "Drop", "DropReason", "Lobby", "Owners", "Route", "Rules", "command_of", "route"]
@@ -119,7 +120,8 @@ def route(info: UpdateInfo, rules: Rules, owners: Owners) -> Route:
             return _message(info, rules, owners)
         case "callback_query" | "message_reaction":
             key = owners.of_message(info.chat_id, info.message_id) if info.message_id is not None else None
-            if key is None and info.thread_id is not None:
+            leaders = info.kind == "callback_query" and info.text.startswith(LEADERS)  # in whatever thread it stands
+            if key is None and info.thread_id is not None and not leaders:
                 key = owners.of_thread(info.chat_id, info.thread_id)
             if key is not None:
                 return Deliver(key=key)

@@ -29,13 +29,17 @@ FULL_BATCH: Final = 100  # updates in one answer of Telegram; it may have more t
 
 @define(eq=False)
 class _News:
-    """What a batch comes to: updates to store with their ages (s), and edits with the waiting updates they change."""
+    """What a batch comes to: updates to store with their ages (s), and edits with the waiting updates they change.
+
+    `presses` are the buttons that were pressed, each with its owner.
+    """
 
     rows: list[NewUpdate] = field(factory=list)
     ages: list[float] = field(factory=list)
     edits: list[tuple[Amendment, StoredUpdate | None]] = field(factory=list)
     frozen: dict[int, StoredUpdate] = field(factory=dict)
     bodies: dict[int, bytes] = field(factory=dict)
+    presses: list[tuple[str, str | None]] = field(factory=list)
 
 
 @define(kw_only=True, eq=False)
@@ -73,6 +77,8 @@ class Intake:
                 self.term.deliveries.thaw(news.frozen.pop(update.seq), news.bodies[update.seq])
             log.info("update %d changed one that waits", edit.update_id)
         self.received += len(batch)
+        for query_id, owner in news.presses:
+            self.term.buttons.expect(query_id, owner)
         self.term.deliveries.put(update for update in stored if update.owner_key is not None)
         self.absences.note_kept({update.owner_key for update in stored if update.owner_key is not None})
         for update in stored:
@@ -94,6 +100,8 @@ class Intake:
             row = self._row(body, info, rules)
             if row is None:
                 continue
+            if info.callback_id is not None:
+                news.presses.append((info.callback_id, row.owner_key))
             date = date_of(raw)
             news.ages.append(0.0 if date is None else now - date)
             if row.kind != "edited_message" or not await self._amend(raw, row, news):

@@ -197,6 +197,7 @@ class _Leader:
             await nursery.start(self.sender.run)
             await nursery.start(self.links.run)
             await nursery.start(term.deliveries.run)
+            await nursery.start(term.buttons.run)
             await nursery.start(self.lobby.run)
             await nursery.start(self.notices.run)
             await nursery.start(self.absences.run)

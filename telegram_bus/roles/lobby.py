@@ -59,6 +59,8 @@ class LobbyDesk:
 
     def put(self, update: StoredUpdate) -> None:
         """Take an update that is in the store and has no owner."""
+        if self.term.buttons.put(update):
+            return
         self._channel[0].send_nowait(update)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -105,7 +107,7 @@ class LobbyDesk:
     async def _say(self, topic: LobbyTopic, info: UpdateInfo) -> None:
         text = lobby.answer(topic, self.term.bus_line(), self.term.agent_lines())
         if info.callback_id is not None:
-            await self.call("answerCallbackQuery", {"callback_query_id": info.callback_id, "text": text}, None)
+            self.term.buttons.say(info.callback_id, text)
             return
         place: dict[str, Any] = {"chat_id": info.chat_id, "text": text, "link_preview_options": {"is_disabled": True}}
         if info.thread_id is not None:

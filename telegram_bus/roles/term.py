@@ -6,10 +6,11 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import trio
-from attrs import define, evolve, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from telegram_bus._version import __version__
 from telegram_bus.botapi.polling import PollState
@@ -28,6 +29,7 @@ from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.core.values import Number
 from telegram_bus.home import Profile
 from telegram_bus.roles.bot import BotFacts
+from telegram_bus.roles.buttons import LeaderButtons
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.care import Care
 from telegram_bus.roles.deliveries import Deliveries
@@ -46,6 +48,7 @@ AGENT_MESSAGES: Final = 2**52
 """Ids of messages from agent to agent: this and the message's id. Telegram's own stay below 2^31 (bot-api U5)."""
 
 REMEMBERED: Final = 4_096  # messages and presses of buttons, each, that followers were given last
+PRESSED_LATELY_MS: Final = 60_000  # a button whose presser may still wait for an answer
 RECENT: Final = 1_000  # of them a new leader reads back from the store: 20 ms
 
 
@@ -117,6 +120,14 @@ class Term:
     troubles: dict[LeaderState, str] = field(factory=dict)
     stop_wanted: trio.Event = field(factory=trio.Event)
     pid: int = 0
+    buttons: LeaderButtons = field(
+        default=Factory(
+            lambda term: LeaderButtons(
+                call=term.threads.call, store=term.store, now_ms=now_ms, away=term.name_of_absent
+            ),
+            takes_self=True,
+        ),
+    )
     _given: _Given = field(factory=_Given)
 
     async def load(self) -> None:
@@ -125,7 +136,9 @@ class Term:
         await self.store.recall_owners()
         for update in await self.store.recent(RECENT):
             if update.owner_key is not None:
-                self.note_given(describe(loads(update.body)), update.owner_key)
+                self.note_given(info := describe(loads(update.body)), update.owner_key)
+                if info.callback_id is not None and now_ms() - update.admitted_ms < PRESSED_LATELY_MS:
+                    self.buttons.expect(info.callback_id, update.owner_key)  # the leader before us may not have
         for key, answer in await self.store.recent_answers(RECENT):
             if b"file_id" in answer:
                 self.calls.files.note(key, file_ids(loads(answer)))
@@ -172,8 +185,11 @@ class Term:
         While this leader ends, a call that was surely not made gets no answer, so that one of our followers asks the
         successor for it, under the same id, as it does when a leader is killed.
         """
+        make = partial(self.calls.make, member, call, request_id, call_id, enclosed)
         try:
-            return await self.calls.make(member, call, request_id, call_id, enclosed)
+            if call.api_method == "answerCallbackQuery":
+                return await self.buttons.by_owner(str(call.body.get("callback_query_id")), make)
+            return await make()
         except NotSent:
             if self.stop_wanted.is_set() and member.extended:
                 await trio.sleep_forever()
@@ -322,6 +338,13 @@ class Term:
         """An update goes to this follower, which may react to its message, answer its button and fetch its files."""
         self._given.note(info, key)
         self.calls.files.note(key, info.files)
+
+    def name_of_absent(self, key: str) -> str | None:
+        """What people call a follower that is not here; None for one that is."""
+        if self.registry.by_key(key) is not None:
+            return None
+        binding = self.threads.of_key(key)
+        return binding.name if binding is not None else key
 
     def bus_line(self) -> BusLine:
         """The bus as a person sees it."""

@@ -133,6 +133,7 @@ async def running(rig: Rig) -> AsyncIterator[Rig]:
     async with trio.open_nursery() as nursery:
         await rig.term.load()
         await nursery.start(rig.term.deliveries.run)
+        await nursery.start(rig.term.buttons.run)
         await nursery.start(rig.lobby.run)
         await nursery.start(rig.notices.run)
         await nursery.start(rig.absences.run)
