@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telegram_bus.sandbox.entities_html import link_entity
+from telegram_bus.core.markup_html import link_entity
 from telegram_bus.sandbox.model_types import Json
 
 __all__ = ["parse_legacy"]

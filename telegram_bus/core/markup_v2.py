@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from telegram_bus.sandbox.entities_html import link_entity
-from telegram_bus.sandbox.model_types import Json
+from telegram_bus.core.markup_html import Json, link_entity
 
 __all__ = ["parse_markdown"]
 

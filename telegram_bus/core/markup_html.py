@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import attrs
 
-from telegram_bus.sandbox.model_types import Json
+__all__ = ["Json", "link_entity", "parse_html"]
 
-__all__ = ["link_entity", "parse_html"]
+Json = dict[str, Any]
 
 _SIMPLE = {
     "b": "bold", "strong": "bold", "i": "italic", "em": "italic", "u": "underline", "ins": "underline",
