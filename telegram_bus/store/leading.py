@@ -15,7 +15,7 @@ import trio
 from attrs import define, field
 
 from telegram_bus.core.errors import StateError
-from telegram_bus.store import journal, outbox
+from telegram_bus.store import buttons, journal, outbox
 from telegram_bus.store.commits import Commits, open_commits
 from telegram_bus.store.database import open_database
 from telegram_bus.store.outbox import Open
@@ -59,13 +59,25 @@ class Store:
         next_offset: int | None,
         now_ms: int,
         amendments: Sequence[Amendment] = (),
+        ends: Sequence[buttons.End] = (),
     ) -> list[StoredUpdate]:
         """Keep the updates that were not seen in the last 48 h and, with them, the offset of the next poll.
 
         Returns the new ones that wait, in their order. Updates that did not come from a poll leave the offset (None).
-        `amendments` are edits of updates that wait already.
+        `amendments` are edits of updates that wait already, `ends` the keyboards that the updates put an end to.
         """
-        return await self._commits.run(lambda db: journal.admit_batch(db, updates, next_offset, now_ms, amendments))
+
+        def admit(db: Connection) -> list[StoredUpdate]:
+            for end in ends:
+                buttons.end(db, end)
+            return journal.admit_batch(db, updates, next_offset, now_ms, amendments)
+
+        return await self._commits.run(admit)
+
+    @property
+    def keyboards(self) -> buttons.Keyboards:
+        """The keyboards whose meaning is kept here."""
+        return buttons.Keyboards(self._commits)
 
     async def waiting_message(self, owner_key: str, chat_id: int, message_id: int) -> StoredUpdate | None:
         """The owner's update that brought this message, if it still waits."""

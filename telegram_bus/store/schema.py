@@ -126,6 +126,21 @@ JOURNAL: Final = Schema(
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE mutes (key TEXT PRIMARY KEY, until_ms INTEGER) STRICT, WITHOUT ROWID;
         CREATE TABLE told (what TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE keyboards (
+            id TEXT PRIMARY KEY,
+            key TEXT NOT NULL,
+            content BLOB NOT NULL,
+            holder TEXT,
+            question INTEGER NOT NULL,
+            made_ms INTEGER NOT NULL,
+            chat_id INTEGER,
+            message_id INTEGER,
+            answer BLOB,
+            shown INTEGER NOT NULL DEFAULT 0,
+            taken INTEGER NOT NULL DEFAULT 0
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX keyboards_age ON keyboards (made_ms);
+        CREATE INDEX keyboards_open ON keyboards (id) WHERE question AND (NOT shown OR NOT taken);
         """,
     ),
 )
