@@ -9,22 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from telegram_bus.core.buttons import LEADERS
 from telegram_bus.core.text import counted, units
 
 __all__ = [
     "MAIN",
+    "NOUN",
+    "USE",
     "Choice",
     "Press",
     "ask",
+    "button",
     "closed",
     "data_of",
-    "is_chooser",
     "keyboard",
     "mark_of",
     "named",
     "press_of",
+    "selector",
+    "shown",
 ]
 
 MAIN: Final = 0
@@ -35,10 +40,16 @@ Verb = Literal["give", "bind", "later", "ignore", "show"]
 _LETTERS: Final[Mapping[str, Verb]] = {"g": "give", "b": "bind", "l": "later", "i": "ignore", "s": "show"}
 _VERBS: Final = {verb: letter for letter, verb in _LETTERS.items()}
 
-PREFIX: Final = "tb:own:"
+NOUN: Final = "own"
+
+USE: Final = "use"
+"""Of the buttons that only choose whom a person writes to, where agents share the main chat."""
+
+PREFIX: Final = f"{LEADERS}{NOUN}:"
 """Before the data of a chooser's buttons; the longest datum has 35 bytes of Telegram's 64."""
 
 ON_A_PAGE: Final = 8  # agents: four rows of two, which a phone shows at once
+SELECTABLE: Final = 40
 LABEL: Final = 28  # UTF-16 units of a name on half of a phone's width
 
 
@@ -73,16 +84,9 @@ def data_of(press: Press) -> str:
     return f"{PREFIX}{press.place}:{_VERBS[press.verb]}:{press.arg}"
 
 
-def is_chooser(data: str) -> bool:
-    """Whether a button's data is a chooser's."""
-    return data.startswith(PREFIX)
-
-
-def press_of(data: str) -> Press | None:
-    """What a button's data says; None for any that is none of ours."""
-    if not is_chooser(data):
-        return None
-    place, _, rest = data.removeprefix(PREFIX).partition(":")
+def press_of(rest: str) -> Press | None:
+    """What follows the prefix in a button's data; None for what is none of ours."""
+    place, _, rest = rest.partition(":")
     letter, _, arg = rest.partition(":")
     verb = _LETTERS.get(letter)
     if verb is None or not (place.isascii() and place.isdecimal() and len(place) <= 16):
@@ -118,17 +122,17 @@ def keyboard(
     pages = max(1, -(-len(choices) // ON_A_PAGE))
     page = page % pages
     shown = choices[page * ON_A_PAGE : (page + 1) * ON_A_PAGE]
-    keys = [_button(_short(one.name), Press(place, verb, mark_of(one.key))) for one in shown]
+    keys = [button(_short(one.name), Press(place, verb, mark_of(one.key))) for one in shown]
     rows = [keys[at : at + 2] for at in range(0, len(keys), 2)]
     if pages > 1:
-        rows.append([_button(f"More ({page + 1} of {pages}) →", Press(place, "show", f"{verb}{(page + 1) % pages}"))])
+        rows.append([button(f"More ({page + 1} of {pages}) →", Press(place, "show", f"{verb}{(page + 1) % pages}"))])
     if binding:
-        return [*rows, [_button("← Back", Press(place, "show", "give0"))]]
+        return [*rows, [button("← Back", Press(place, "show", "give0"))]]
     if not choices:
-        rows.append([_button("↻ Look again", Press(place, "show", "give0"))])
+        rows.append([button("↻ Look again", Press(place, "show", "give0"))])
     elif place:
-        rows.append([_button("Make it someone's thread …", Press(place, "show", "bind0"))])
-    return [*rows, [_button("Keep for later", Press(place, "later")), _button("Ignore", Press(place, "ignore"))]]
+        rows.append([button("Make it someone's thread …", Press(place, "show", "bind0"))])
+    return [*rows, [button("Keep for later", Press(place, "later")), button("Ignore", Press(place, "ignore"))]]
 
 
 def shown(arg: str) -> tuple[bool, int]:
@@ -154,7 +158,32 @@ def closed(verb: Verb, count: int, name: str = "", *, place: int = 1) -> str:
             return f"{many} {wait} here. Write again to be asked again; an agent that gets this thread gets them."
 
 
-def _button(text: str, press: Press) -> dict[str, str]:
+def selector(
+    choice: str | None, spoke_last: str | None, here: Sequence[Choice]
+) -> tuple[str, list[list[dict[str, str]]]]:
+    """The question whom a person writes to, and its buttons: who is chosen and who spoke last is marked."""
+    if not here:
+        return (
+            "No agent is here. Start one on your machine, for example:\ntelegram-bus follower --name builder -- sh",
+            [],
+        )
+    now = next((one.name for one in here if one.key == choice), None)
+    last = next((one.name for one in here if one.key == spoke_last), None)
+    said = [f"You write to {now}." if now else "You have not chosen whom you write to."]
+    said += [f"{last} spoke last."] if last else []
+    keys = [
+        {
+            "text": ("✓ " if one.key == choice else "") + _short(one.name),
+            "callback_data": f"{LEADERS}{USE}:{mark_of(one.key)}",
+        }
+        for one in here[:SELECTABLE]
+    ]
+    more = f" The other {len(here) - SELECTABLE}: /use NAME." if len(here) > SELECTABLE else ""
+    return " ".join(said) + more, [keys[at : at + 2] for at in range(0, len(keys), 2)]
+
+
+def button(text: str, press: Press) -> dict[str, str]:
+    """A button of an inline keyboard."""
     return {"text": text, "callback_data": data_of(press)}
 
 
@@ -166,8 +195,3 @@ def _short(name: str) -> str:
     while units(kept) > LABEL - 1:
         kept = kept[:-1]
     return kept.rstrip() + "…"
-
-
-def params_of(text: str, rows: list[list[dict[str, str]]]) -> dict[str, Any]:
-    """The question as parameters of sendMessage and editMessageText."""
-    return {"text": text, "reply_markup": {"inline_keyboard": rows}}

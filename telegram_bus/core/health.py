@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from attrs import frozen
 
@@ -19,23 +19,12 @@ LeaderState = Literal[
     "deaf",
     "offline",
     "rate-limited",
+    "no threads",
     "starting",
     "serving",
 ]
 
-STATES: Final[tuple[LeaderState, ...]] = (
-    "stopped",
-    "stopping",
-    "unauthorised",
-    "webhook",
-    "conflict",
-    "storage",
-    "deaf",
-    "offline",
-    "rate-limited",
-    "starting",
-    "serving",
-)
+STATES: Final[tuple[LeaderState, ...]] = get_args(LeaderState)
 """The worst first: what only a person can mend stands before what passes. No leader says `stopped` of itself."""
 
 

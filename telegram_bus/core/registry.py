@@ -21,11 +21,15 @@ STALE_AFTER_MS: Final = 5_000
 
 @frozen(kw_only=True)
 class Provisioned:
-    """A destination that was found or made for a follower, and the slot and thread name that go with it."""
+    """A destination that was found or made for a follower, and the slot and thread name that go with it.
+
+    One that is `shared` has others beside it: the main chat of a chat without threads.
+    """
 
     target: Target
     slot: str | None = None
     thread_name: str | None = None
+    shared: bool = False
 
 
 @frozen(kw_only=True, eq=False)
@@ -60,6 +64,11 @@ class Member:
     def target(self) -> Target | None:
         """Its destination."""
         return self.registration.target
+
+    @property
+    def shares(self) -> bool:
+        """Whether its destination is others' too."""
+        return self.provisioned is not None and self.provisioned.shared
 
     @property
     def protocol(self) -> ProtocolIdentity | None:
@@ -144,7 +153,8 @@ class Registry:
             changes["thread_name"] = provisioned.thread_name or registration.thread_name
         registration = attrs.evolve(registration, **changes)  # type: ignore[arg-type]
         known = self._members.get(registration.instance_id)
-        replaced = self._rivals(registration)
+        shared = provisioned is not None and provisioned.shared
+        replaced = self._rivals(registration, shared=shared)
         for rival in replaced:
             self._drop(rival)
         member = Member(
@@ -203,18 +213,18 @@ class Registry:
         own = member.registration.slot if member is not None else None
         return {slot for slot, count in self._slot_holders.items() if count > (slot == own)}
 
-    def _rivals(self, registration: Registration) -> tuple[Member, ...]:
+    def _rivals(self, registration: Registration, *, shared: bool) -> tuple[Member, ...]:
         found: dict[Member, None] = {}
         if registration.profile_key is not None and (rival := self._by_profile.get(registration.profile_key)):
             found[rival] = None
-        if registration.target is not None and (rival := self._by_target.get(registration.target)):
+        if not shared and registration.target is not None and (rival := self._by_target.get(registration.target)):
             found[rival] = None
         return tuple(rival for rival in found if rival.instance_id != registration.instance_id)
 
     def _index(self, member: Member) -> None:
         if member.registration.profile_key is not None:
             self._by_profile[member.registration.profile_key] = member
-        if member.target is not None:
+        if member.target is not None and not member.shares:
             self._by_target[member.target] = member
         if member.peer_pid is not None:
             self._pids[member.peer_pid] = self._pids.get(member.peer_pid, 0) + 1
@@ -224,7 +234,7 @@ class Registry:
     def _forget_indices(self, member: Member) -> None:
         if member.registration.profile_key is not None:
             del self._by_profile[member.registration.profile_key]
-        if member.target is not None:
+        if member.target is not None and not member.shares:
             del self._by_target[member.target]
         if member.peer_pid is not None:
             _count_down(self._pids, member.peer_pid)

@@ -18,6 +18,7 @@ from telegram_bus.core.errors import StateError
 from telegram_bus.store import buttons, journal, outbox
 from telegram_bus.store.commits import Commits, open_commits
 from telegram_bus.store.database import open_database
+from telegram_bus.store.lobby import LobbyJournal
 from telegram_bus.store.outbox import Open
 from telegram_bus.store.schema import JOURNAL
 from telegram_bus.store.values import (
@@ -282,12 +283,19 @@ class Store:
         """The chat can be written to again; False where it was not parked."""
         return await self._commits.run(lambda db: outbox.unpark(db, chat_id))
 
+    @property
+    def lobby(self) -> LobbyJournal:
+        """What nobody owns, who writes to whom in one chat, who is muted."""
+        return LobbyJournal(self._commits, self.epoch)
+
     async def purge(self, now_ms: int, keep: Retention | None = None) -> int:
         """Delete settled updates a day old, ids of 48 h, message owners of 90 days; returns how many rows went.
 
         `keep` has other times than these.
         """
-        return await self._commits.run(lambda db: journal.purge(db, now_ms, keep or Retention()))
+        times = keep or Retention()
+        gone = await self._commits.run(lambda db: journal.purge(db, now_ms, times))
+        return gone + await self.lobby.purge(now_ms, times.bodies)
 
     async def counts(self) -> Counts:
         """How much there is of everything, for the status."""

@@ -293,3 +293,7 @@ class LobbyJournal:
     async def move_chat(self, old: int, new: int) -> None:
         """A group became a supergroup."""
         await self._run(lambda db: move_chat(db, old, new))
+
+    async def purge(self, now_ms: int, keep_ms: int) -> int:
+        """Delete what has no purpose any more; returns how many rows went."""
+        return await self._run(lambda db: purge(db, now_ms, keep_ms))
