@@ -16,7 +16,6 @@ from telegram_bus import crash
 from telegram_bus import home as homes
 from telegram_bus._version import __version__
 from telegram_bus.core import identity
-from telegram_bus.core.codec import loads
 from telegram_bus.core.envelopes import (
     AgentMessage,
     AgentSelector,
@@ -92,9 +91,11 @@ class Bus(Sending):
 
     async def __anext__(self) -> Update:
         """The next update in order of arrival; those that an earlier process did not finish come first."""
-        delivery = await self._member.unread.next()
+        item = await self._member.unread.next()
         crash.point("after-take")
-        return Update(id=delivery.delivery_id, kind=cast(UpdateKind, delivery.kind), raw=loads(delivery.body), bus=self)
+        first, *more = item.bodies()
+        kind = cast(UpdateKind, item.kind)
+        return Update(id=item.id, kind=kind, raw=first, more=tuple(more), follows=item.follows, bus=self)
 
     async def download(
         self, file_id: str, *, name: str | None = None, into: str | os.PathLike[str] | None = None

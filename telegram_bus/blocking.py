@@ -199,6 +199,16 @@ class Update:
         return self._update.message
 
     @property
+    def parts(self) -> tuple[dict[str, Any], ...]:
+        """The Messages that it consists of, in the order in which they were sent: `message`, and seldom more."""
+        return self._update.parts
+
+    @property
+    def follows(self) -> str | None:
+        """The id of the update that it belongs to, for which it came too late."""
+        return self._update.follows
+
+    @property
     def text(self) -> str:
         """The text or caption; empty where there is none."""
         return self._update.text

@@ -264,6 +264,10 @@ def _shown(update: Update) -> dict[str, Any]:
         "files": [attrs.asdict(file) for file in update.files],
         "message": update.message,
     }
+    if len(update.parts) > 1:
+        shown["parts"] = list(update.parts)
+    if update.follows is not None:
+        shown["follows"] = update.follows
     return shown if update.message is update.raw else shown | {"raw": update.raw}
 
 

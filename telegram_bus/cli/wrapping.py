@@ -36,7 +36,7 @@ class Incoming(Protocol):
     def text(self) -> str: ...
 
     @property
-    def message(self) -> Any: ...
+    def parts(self) -> tuple[Any, ...]: ...
 
     async def done(self) -> None: ...
 
@@ -69,17 +69,14 @@ async def serve_program(thread: Thread, program: Program, title: str) -> int:
 
 
 def lines_of(update: Incoming) -> str:
-    """What a message is on stdin: its text as lines; `[photo]` and the like before the caption of a file.
+    """What a message is on stdin: its text as lines; `[photo]` and the like, one a file, before the caption of files.
 
     Only new messages are lines: edits, reactions and buttons are not, and neither are service messages.
     """
     if update.kind != "message":
         return ""
-    message = update.message if isinstance(update.message, dict) else {}
-    text = update.text
-    content = next((name for name in (*_CONTENTS, *_CONTENTS_TOO) if name in message), None)
-    if content is not None:
-        text = f"[{content}] {text}".rstrip()
+    kinds = [next((name for name in (*_CONTENTS, *_CONTENTS_TOO) if name in part), None) for part in update.parts]
+    text = " ".join([*(f"[{kind}]" for kind in kinds if kind is not None), update.text]).rstrip()
     if not text:
         return ""
     return text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n") + "\n"

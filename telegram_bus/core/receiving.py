@@ -42,11 +42,15 @@ class Seat:
 
 @frozen(kw_only=True)
 class Incoming:
-    """An update that is ours and whole: to be stored, then acknowledged with `receipt`."""
+    """An update that is ours and whole: to be stored, then acknowledged with `receipt`.
+
+    `announced`: it is a comment, and the leader has seen the forward that it is about.
+    """
 
     delivery: Delivery
     kind: IncomingKind
     body: dict[str, Any]
+    announced: bool = False
 
 
 @frozen(kw_only=True)
@@ -105,7 +109,8 @@ def _forward(envelope: Forward, seat: Seat) -> Received:
         return _turn(envelope, "the delivery carries no Telegram object")
     if body.get(SOURCE_MARKER) != delivery.source_update_id:
         return _turn(envelope, f"{SOURCE_MARKER} differs from the delivery's sourceUpdateId")
-    return Incoming(delivery=delivery, kind=kind, body=body)
+    announced = isinstance(envelope, ForwardMessage) and envelope.forward_comment_batch_position == "comment"
+    return Incoming(delivery=delivery, kind=kind, body=body, announced=announced)
 
 
 def receive(envelope: Envelope, seat: Seat | None) -> Received:

@@ -11,6 +11,7 @@ from attrs import define, field
 
 from telegram_bus.core import identity
 from telegram_bus.core.files import FileInfo, files_of
+from telegram_bus.core.gathering import text_of
 from telegram_bus.followers.messages import SentMessage, message_params, sent_message
 
 __all__ = ["Update", "UpdateKind"]
@@ -36,11 +37,17 @@ class Update:
 
     `id` is the same when an update is seen again after a crash. `text` is the text or caption of a message, `data`
     that of a pressed button. `message` is the Message it is about (for a reaction: the reaction itself).
+
+    An album, a long text that a client split, and a comment with what was forwarded together with it are one update:
+    `parts` are its messages, `text` and `files` are those of all of them. A part that comes when the update has been
+    handed out already is an update of its own, and `follows` is the id of that earlier one.
     """
 
     id: str
     kind: UpdateKind
     raw: dict[str, Any] = field(repr=False)
+    _more: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    follows: str | None = None
     _bus: _Bus = field(repr=False)
 
     @property
@@ -50,10 +57,14 @@ class Update:
         return message if isinstance(message, dict) else {}
 
     @property
+    def parts(self) -> tuple[dict[str, Any], ...]:
+        """The Messages that it consists of, in the order in which they were sent: `message`, and seldom more."""
+        return (self.message, *self._more)
+
+    @property
     def text(self) -> str:
-        """The text or caption; empty where there is none."""
-        text = self.message.get("text", self.message.get("caption"))
-        return text if isinstance(text, str) else ""
+        """The text or caption; empty where there is none. A comment stands above what was forwarded with it."""
+        return text_of(self.parts)
 
     @property
     def data(self) -> str | None:
@@ -101,8 +112,8 @@ class Update:
 
     @property
     def files(self) -> tuple[FileInfo, ...]:
-        """The file of the message, if it has one; of a photo the largest size."""
-        return files_of(self.message)
+        """The file of the message, if it has one, or those of an album in order; of a photo the largest size."""
+        return tuple(file for part in self.parts for file in files_of(part))
 
     async def download(self, file: FileInfo | None = None, *, into: str | os.PathLike[str] | None = None) -> Path:
         """Fetch the file of the message (or another one of it) and return where it lies; as `Bus.download`.

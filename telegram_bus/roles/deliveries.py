@@ -7,15 +7,17 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from itertools import islice
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import trio
 from attrs import define, evolve, field
 
 from telegram_bus import crash
 from telegram_bus.core.codec import loads
-from telegram_bus.core.envelopes import Ack, Forward
+from telegram_bus.core.envelopes import Ack, Forward, ForwardMessage
 from telegram_bus.core.errors import AnswerLost, InvalidEnvelope, NotSent, StateError
+from telegram_bus.core.gathering import comments_on
 from telegram_bus.core.receiving import receipt
 from telegram_bus.core.registry import Member
 from telegram_bus.core.updates import forward
@@ -35,6 +37,11 @@ REFUSALS: Final = 20
 
 BUSY: Final = "ledger-overloaded"  # the error of an owner that cannot take more just now; it is not counted
 
+Position = Literal["comment", "forward"]
+"""Of a message that was sent with a forward, or of that forward (protocol section 2)."""
+
+_FORWARD: Final = b'"forward_origin":'
+
 T = TypeVar("T")
 
 
@@ -51,7 +58,8 @@ class _Box:
 
     `held` are the numbers of what is in memory: what waits, and what has ended but is not yet stored as such. `left`
     counts what was put while it had to stay in the store. What has a number up to `tried` may be known to the owner;
-    what is above it may still be changed: `frozen` is not tried while it is, `amended` are the new bodies.
+    what is above it may still be changed: `frozen` is not tried while it is, `amended` are the new bodies. `comment` is
+    the last message whose forward was announced.
     """
 
     key: str
@@ -64,7 +72,24 @@ class _Box:
     more: bool = False
     left: int = 0
     busy: bool = False
+    comment: dict[str, Any] = field(factory=dict)
     knock: trio.Event = field(factory=trio.Event)
+
+    def position(self) -> Position | None:
+        """Whether the first one that waits is a comment on the forward behind it, or such a forward.
+
+        Both mostly come in one batch. A comment alone looks like any message, for which nobody shall be made to wait.
+        """
+        pair = [update.body if update.kind == "message" else b"" for update in islice(self.waiting, 2)]
+        if not pair[0] or not any(_FORWARD in body for body in pair):
+            return None
+        first, *second = (loads(body)["message"] for body in pair if body)
+        if comments_on(self.comment, first):
+            return "forward"
+        if not second or not comments_on(first, *second):
+            return None
+        self.comment = first
+        return "comment"
 
 
 @define(kw_only=True, eq=False)
@@ -218,7 +243,7 @@ class Deliveries:
                 if update.seq in box.amended:
                     update = box.waiting[0] = evolve(update, body=box.amended.pop(update.seq))
                 crash.point("before-forward")
-                outcome, reason = await self._attempt(member, update)
+                outcome, reason = await self._attempt(member, update, box)
                 crash.point("after-forward")
                 if update.seq not in box.held:
                     continue  # it was dropped meanwhile
@@ -271,10 +296,10 @@ class Deliveries:
             await trio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _attempt(self, member: Member, update: StoredUpdate) -> tuple[Outcome | None, str | None]:
+    async def _attempt(self, member: Member, update: StoredUpdate, box: _Box) -> tuple[Outcome | None, str | None]:
         """Try once; None means: again later (protocol section 6, how a forward is settled). With the reason if not."""
         try:
-            envelope = self._envelope(member, update)
+            envelope = self._envelope(member, update, box)
         except (InvalidEnvelope, KeyError, ValueError) as error:
             return self._reject(update, f"it can be delivered to nobody: {error!r}")
         try:
@@ -306,10 +331,10 @@ class Deliveries:
         log.error("update %d is set aside: %s", update.update_id, reason)
         return "rejected", reason
 
-    def _envelope(self, member: Member, update: StoredUpdate) -> Forward:
+    def _envelope(self, member: Member, update: StoredUpdate, box: _Box) -> Forward:
         """Raises KeyError for a kind that is not forwarded, ValueError where the update can have no delivery id."""
         self._serial += 1
-        return forward(
+        envelope = forward(
             loads(update.body),
             update.kind,  # type: ignore[arg-type]  # stored as one of these
             key=update.owner_key or "",
@@ -319,3 +344,6 @@ class Deliveries:
             auth=self.secret,
             now_ms=self.now_ms(),
         )
+        if isinstance(envelope, ForwardMessage):
+            envelope = evolve(envelope, forward_comment_batch_position=box.position())
+        return envelope

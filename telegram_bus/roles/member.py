@@ -282,23 +282,27 @@ class Member:
             report=self._wait_for_leader,
         )
         self._leader_pid = record.pid
-        secret = home.read_secret(self.profile.follower_secret)
         async with open_client(lambda: record.endpoint) as client:
-            session = await self._register(client, public, secret)
-            self.session.set(session)
-            self.state.set(MemberState(phase="serving"))
-            try:
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._beat, session, nursery.cancel_scope)
-                    await client.wait_lost()
-                    nursery.cancel_scope.cancel("the connection ended")
-            except* _RegisterAgain:
-                raise _RegisterAgain from None
-            finally:
-                self.session.set(None)
-                with trio.move_on_after(FAREWELL, shield=True):
-                    await self._say_goodbye(session, record.endpoint)
-            raise NoLeader("the connection to the leader ended")
+            with self.unread.led():  # before the registration: the leader may deliver ahead of its answer to that
+                await self._stay_with(client, public, record.endpoint)
+
+    async def _stay_with(self, client: BusClient, public: str, endpoint: str) -> None:
+        secret = home.read_secret(self.profile.follower_secret)
+        session = await self._register(client, public, secret)
+        self.session.set(session)
+        self.state.set(MemberState(phase="serving"))
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._beat, session, nursery.cancel_scope)
+                await client.wait_lost()
+                nursery.cancel_scope.cancel("the connection ended")
+        except* _RegisterAgain:
+            raise _RegisterAgain from None
+        finally:
+            self.session.set(None)
+            with trio.move_on_after(FAREWELL, shield=True):
+                await self._say_goodbye(session, endpoint)
+        raise NoLeader("the connection to the leader ended")
 
     async def _register(self, client: BusClient, public: str, secret: str) -> Session:
         generation = self.next_id()

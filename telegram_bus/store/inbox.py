@@ -14,6 +14,7 @@ from attrs import define, field, frozen
 
 from telegram_bus.store.commits import Commits, open_commits
 from telegram_bus.store.database import open_database
+from telegram_bus.store.plans import find_plan, keep_plan
 from telegram_bus.store.schema import INBOX
 
 __all__ = ["Inbox", "Received", "open_inbox"]
@@ -21,16 +22,25 @@ __all__ = ["Inbox", "Received", "open_inbox"]
 KEPT_MS: Final = 48 * 3600 * 1000
 """How long the id of a finished delivery is remembered; the leader gives up repeating it long before."""
 
+_RECEIVED: Final = "delivery_id, kind, source_update_id, body, received_ms, item, follows, album"
+
 
 @frozen(kw_only=True)
 class Received:
-    """A delivery that waits for its handler; `body` is the JSON of the Telegram object it carries."""
+    """A delivery that waits for its handler; `body` is the JSON of the Telegram object it carries.
+
+    It is a part of the `item` that began with that delivery, or (None) begins one itself, which may be what came late
+    for the item that it `follows`. `album` is what the messages of one album share.
+    """
 
     delivery_id: str
     kind: str
     source_update_id: int
     body: bytes = field(repr=False)
     received_ms: int
+    item: str | None = None
+    follows: str | None = None
+    album: str | None = None
 
 
 @define(eq=False)
@@ -44,17 +54,27 @@ class Inbox:
     _commits: Commits
     _clock: Callable[[], float]
 
-    async def append(self, delivery_id: str, kind: str, source_update_id: int, body: bytes) -> bool:
-        """Keep a delivery until it is done; False where it was received before, done or not."""
-        values = (delivery_id, kind, source_update_id, body, self._now_ms())
+    async def append(
+        self,
+        delivery_id: str,
+        kind: str,
+        source_update_id: int,
+        body: bytes,
+        *,
+        item: str | None = None,
+        follows: str | None = None,
+        album: str | None = None,
+    ) -> bool:
+        """Keep a delivery until its item is done; False where it was received before, done or not."""
+        values = (delivery_id, kind, source_update_id, body, self.now_ms(), item, follows, album)
         return await self._commits.run(lambda db: _append(db, values))
 
     async def amend(self, delivery_id: str, body: bytes, *, by: str, source_update_id: int) -> bool:
         """Change a delivery that waits by another one (`by`), which is done with that; False where that came before."""
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
 
         def amend(db: Connection) -> bool:
-            if not _append(db, (by, "edited_message", source_update_id, b"", now_ms)):
+            if not _append(db, (by, "edited_message", source_update_id, b"", now_ms, None, None, None)):
                 return False
             _done(db, by, now_ms)
             db.execute("UPDATE deliveries SET body = ? WHERE delivery_id = ? AND done_ms IS NULL", (body, delivery_id))
@@ -63,15 +83,30 @@ class Inbox:
         return await self._commits.run(amend)
 
     async def done(self, delivery_id: str) -> None:
-        """The handler has finished: the body is deleted, the id is remembered for 48 h."""
-        now_ms = self._now_ms()
+        """The handler has finished the item: its bodies are deleted, the ids are remembered for 48 h."""
+        now_ms = self.now_ms()
         await self._commits.run(lambda db: _done(db, delivery_id, now_ms))
 
     async def pending(self) -> list[Received]:
         """What was received and is not done, in order of arrival."""
         return await self._commits.run(_pending)
 
-    def _now_ms(self) -> int:
+    async def albums(self, limit: int) -> list[tuple[str, str]]:
+        """The newest albums, each with the id of the item that its first part is in; the oldest of them first."""
+        return await self._commits.run(lambda db: _albums(db, limit))
+
+    async def plan(self, call_id: str) -> bytes | None:
+        """What was kept under this id in the last 48 h."""
+        now_ms = self.now_ms()
+        return await self._commits.run(lambda db: find_plan(db, call_id, now_ms))
+
+    async def keep_plan(self, call_id: str, body: bytes) -> None:
+        """Keep for 48 h what is going to be sent in parts, so that whoever goes on with it sends the same."""
+        now_ms = self.now_ms()
+        await self._commits.run(lambda db: keep_plan(db, call_id, body, now_ms))
+
+    def now_ms(self) -> int:
+        """The time (epoch, ms) by the clock of this inbox."""
         return int(self._clock() * 1000)
 
 
@@ -86,10 +121,9 @@ async def open_inbox(path: Path, *, clock: Callable[[], float] = time.time) -> A
         yield Inbox(opened.notice, commits, clock)
 
 
-def _append(db: Connection, values: tuple[str, str, int, bytes, int]) -> bool:
+def _append(db: Connection, values: tuple[str, str, int, bytes, int, str | None, str | None, str | None]) -> bool:
     row = db.execute(
-        "INSERT INTO deliveries (delivery_id, kind, source_update_id, body, received_ms) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT DO NOTHING",
+        f"INSERT INTO deliveries ({_RECEIVED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",  # noqa: S608
         values,
     )
     return row.rowcount > 0
@@ -97,21 +131,36 @@ def _append(db: Connection, values: tuple[str, str, int, bytes, int]) -> bool:
 
 def _done(db: Connection, delivery_id: str, now_ms: int) -> None:
     db.execute(
-        "UPDATE deliveries SET done_ms = ?, body = NULL WHERE delivery_id = ? AND done_ms IS NULL",
-        (now_ms, delivery_id),
+        "UPDATE deliveries SET done_ms = ?, body = NULL WHERE (delivery_id = ? OR item = ?) AND done_ms IS NULL",
+        (now_ms, delivery_id, delivery_id),
     )
     db.execute("DELETE FROM deliveries WHERE done_ms < ?", (now_ms - KEPT_MS,))
 
 
 def _pending(db: Connection) -> list[Received]:
-    rows = db.execute(
-        "SELECT delivery_id, kind, source_update_id, body, received_ms FROM deliveries "
-        "WHERE done_ms IS NULL ORDER BY seq"
-    )
+    rows = db.execute(f"SELECT {_RECEIVED} FROM deliveries WHERE done_ms IS NULL ORDER BY seq")  # noqa: S608
     return [
-        Received(delivery_id=delivery, kind=kind, source_update_id=source, body=body, received_ms=ms)
-        for delivery, kind, source, body, ms in rows
+        Received(
+            delivery_id=delivery,
+            kind=kind,
+            source_update_id=source,
+            body=body,
+            received_ms=ms,
+            item=item,
+            follows=follows,
+            album=album,
+        )
+        for delivery, kind, source, body, ms, item, follows, album in rows
     ]
+
+
+def _albums(db: Connection, limit: int) -> list[tuple[str, str]]:
+    rows = db.execute(
+        "SELECT album, coalesce(follows, item, delivery_id) FROM deliveries "
+        "WHERE album IS NOT NULL ORDER BY seq DESC LIMIT ?",
+        (limit,),
+    )
+    return [(album, item) for album, item in rows][::-1]
 
 
 def _no_guard(_db: Connection) -> None:

@@ -161,5 +161,17 @@ INBOX: Final = Schema(
         CREATE INDEX deliveries_waiting ON deliveries (seq) WHERE done_ms IS NULL;
         CREATE INDEX deliveries_done ON deliveries (done_ms) WHERE done_ms IS NOT NULL;
         """,
+        """
+        CREATE TABLE plans (
+            call_id TEXT PRIMARY KEY,
+            body BLOB NOT NULL,
+            kept_ms INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        ALTER TABLE deliveries ADD COLUMN item TEXT;
+        ALTER TABLE deliveries ADD COLUMN follows TEXT;
+        ALTER TABLE deliveries ADD COLUMN album TEXT;
+        CREATE INDEX deliveries_item ON deliveries (item) WHERE item IS NOT NULL;
+        CREATE INDEX deliveries_album ON deliveries (seq) WHERE album IS NOT NULL;
+        """,
     ),
 )

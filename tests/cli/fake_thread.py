@@ -22,6 +22,10 @@ class Message:
     message: Any = field(factory=dict)
     finished: trio.Event = field(factory=trio.Event)
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return (self.message,)
+
     async def done(self) -> None:
         self.finished.set()
 

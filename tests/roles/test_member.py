@@ -466,7 +466,7 @@ async def test_an_update_is_acknowledged_with_its_receipt_once_it_is_stored(serv
     assert first.ok
     assert first.result == {"deliveryId": delivery_id("leader.forwardMessage", "nora", 1), "sourceUpdateId": 1}
     assert await served.deliver(1) == first
-    assert [one.source_update_id for one in served.member.unread.waiting] == [1]
+    assert [one.parts[0].source_update_id for one in served.member.unread.waiting] == [1]
     assert served.member.unread.arrived.value == arrived + 1
     assert [one.delivery_id for one in await served.member.inbox.pending()] == [first.result["deliveryId"]]
 
@@ -518,7 +518,7 @@ async def test_a_program_that_reads_nothing_is_given_no_more(served: Rig, monkey
     assert "deliver later" in (refused.message or "")
     served.member.unread.waiting.popleft()
     assert (await served.deliver(3)).ok
-    assert [one.source_update_id for one in served.member.unread.waiting] == [2, 3]
+    assert [one.parts[0].source_update_id for one in served.member.unread.waiting] == [2, 3]
 
 
 async def test_a_thread_that_the_leader_replaced_is_its_target(served: Rig) -> None:
@@ -546,7 +546,7 @@ async def test_updates_that_an_earlier_process_did_not_finish_wait_first(bus_pro
     member = member_for(bus_profile, seat, inbox)
     async with trio.open_nursery() as nursery:
         await nursery.start(member.run)
-        assert [one.source_update_id for one in member.unread.waiting] == [1, 3]
+        assert [one.parts[0].source_update_id for one in member.unread.waiting] == [1, 3]
         nursery.cancel_scope.cancel("seen")
 
 
@@ -586,7 +586,7 @@ async def test_an_edit_changes_a_message_that_the_program_has_not_looked_at(serv
     assert (await served.deliver(2)).ok
     for _ in range(2):  # the second time it is a repetition
         assert (await served.deliver_edit(3, of=2, text="better")).ok
-    assert [loads(one.body)["text"] for one in served.member.unread.waiting] == ["text 1", "better"]
+    assert [loads(one.parts[0].body)["text"] for one in served.member.unread.waiting] == ["text 1", "better"]
     assert [loads(one.body)["text"] for one in await served.member.inbox.pending()] == ["text 1", "better"]
 
 
@@ -595,7 +595,9 @@ async def test_an_edit_of_what_the_program_has_taken_is_another_update(served: R
     served.member.unread.waiting.popleft()
     for _ in range(2):
         assert (await served.deliver_edit(2, of=1, text="better")).ok
-    assert [(one.kind, one.source_update_id) for one in served.member.unread.waiting] == [("edited_message", 2)]
+    assert [(one.kind, one.parts[0].source_update_id) for one in served.member.unread.waiting] == [
+        ("edited_message", 2)
+    ]
 
 
 async def test_what_the_program_takes_while_an_edit_of_it_is_stored_is_followed_by_the_edit(served: Rig) -> None:
@@ -607,7 +609,9 @@ async def test_what_the_program_takes_while_an_edit_of_it_is_stored_is_followed_
             await trio.sleep(0.001)
         served.member.unread.waiting.popleft()
         await served.commits.release()
-    assert [(one.kind, one.source_update_id) for one in served.member.unread.waiting] == [("edited_message", 2)]
+    assert [(one.kind, one.parts[0].source_update_id) for one in served.member.unread.waiting] == [
+        ("edited_message", 2)
+    ]
 
 
 async def test_a_disk_that_fails_is_no_refusal(served: Rig) -> None:
