@@ -34,6 +34,7 @@ from telegram_bus.core.extensions import (
     MembersList,
     OperatorRequest,
     OperatorStop,
+    OwnRequest,
     StatusGet,
 )
 from telegram_bus.core.identity import (
@@ -62,6 +63,7 @@ __all__ = [
     "Resolve",
     "Route",
     "Rules",
+    "Serve",
     "Stop",
     "authorise",
     "decide",
@@ -130,6 +132,14 @@ class Fetch:
 
 
 @frozen(kw_only=True)
+class Serve:
+    """Note that the member lives, and do what it asks for itself."""
+
+    member: Member
+    request: OwnRequest
+
+
+@frozen(kw_only=True)
 class Resolve:
     """Note that the member lives and find the agent it means."""
 
@@ -194,6 +204,7 @@ Decision = (
     | Leave
     | Call
     | Fetch
+    | Serve
     | Resolve
     | Route
     | ForwardTo
@@ -204,7 +215,9 @@ Decision = (
     | Stop
 )
 
-_FollowerRequest = Heartbeat | Disconnect | CallApi | ResolveAgentTarget | RouteAgentMessage | FileSend | FileGet
+_FollowerRequest = (
+    Heartbeat | Disconnect | CallApi | ResolveAgentTarget | RouteAgentMessage | FileSend | FileGet | OwnRequest
+)
 
 
 def authorise(envelope: Envelope, rules: Rules) -> Refuse | None:
@@ -229,7 +242,14 @@ def decide(envelope: Envelope, registry: Registry, rules: Rules, *, peer_pid: in
         case Register():
             return _decide_register(envelope, registry, rules, peer_pid)
         case (
-            Heartbeat() | Disconnect() | CallApi() | ResolveAgentTarget() | RouteAgentMessage() | FileSend() | FileGet()
+            Heartbeat()
+            | Disconnect()
+            | CallApi()
+            | ResolveAgentTarget()
+            | RouteAgentMessage()
+            | FileSend()
+            | FileGet()
+            | OwnRequest()
         ):
             member = _fenced(envelope.instance_id, envelope.registration_generation, registry, peer_pid)
             return member if isinstance(member, Refuse) else _decide_follower(envelope, member, registry, rules)
@@ -255,13 +275,15 @@ def _decide_follower(envelope: _FollowerRequest, member: Member, registry: Regis
             return Leave(member=member)
         case CallApi():
             return Call(member=member, method=envelope.method, args=envelope.args, call_id=envelope.call_id)
-        case FileSend() | FileGet() if not member.extended:
+        case FileSend() | FileGet() | OwnRequest() if not member.extended:
             return Refuse(message=f"{envelope.KIND} is for peers that announce {EXTENSIONS}")
         case FileSend():
             args = (envelope.method, envelope.params)
             return Call(member=member, method="call", args=args, call_id=envelope.call_id, parts=envelope.files)
         case FileGet():
             return Fetch(member=member, file_id=envelope.file_id)
+        case OwnRequest():
+            return Serve(member=member, request=envelope)
         case ResolveAgentTarget():
             return Resolve(member=member, selector=envelope.selector)
         case RouteAgentMessage():

@@ -9,6 +9,7 @@ from telegram_bus.core.jsontext import dumps
 
 __all__ = [
     "ANSWER_UNITS",
+    "BUTTON_DATA",
     "KEPT",
     "LEADERS",
     "MOST_BUTTONS",
@@ -32,6 +33,9 @@ LEADERS: Final = "tb:"
 
 KEPT: Final = "tb:k:"
 """Data of a button whose meaning the leader keeps: this, the keyboard's id, a colon and the button's number."""
+
+BUTTON_DATA: Final = "telegram_bus_data"
+"""The field that a carried callback query gets beside Telegram's own where the leader kept its button's data."""
 
 ANSWER_UNITS: Final = 200
 """The longest text of an answer to a pressed button (bot-api M12)."""

@@ -46,6 +46,9 @@ _KINDS: Final[tuple[type[Envelope], ...]] = (
     extensions.FileExpect,
     extensions.FileSend,
     extensions.FileGet,
+    extensions.ButtonsKeep,
+    extensions.QuestionWait,
+    extensions.TypingHold,
 )
 """Every kind there is. A further one is a class with a `KIND` and a line here; see `shapes.reader` for its fields."""
 

@@ -9,6 +9,7 @@ from attrs import frozen
 from telegram_bus.core.envelopes import Envelope, FollowerRequest
 
 __all__ = [
+    "ButtonsKeep",
     "Carrying",
     "Extension",
     "FileExpect",
@@ -19,7 +20,10 @@ __all__ = [
     "OperatorPurge",
     "OperatorRequest",
     "OperatorStop",
+    "OwnRequest",
+    "QuestionWait",
     "StatusGet",
+    "TypingHold",
     "UpdatesDrop",
     "UpdatesList",
     "UpdatesRetry",
@@ -133,6 +137,52 @@ class FileExpect(Extension):
     """Says that open descriptors will come beside lines of this connection, which are not looked for otherwise."""
 
     KIND: ClassVar[str] = "x.file.expect"
+
+
+@frozen(kw_only=True)
+class OwnRequest(FollowerRequest):
+    """What a registered follower of our own kind asks for beside calls; whoever announces our extensions may."""
+
+
+@frozen(kw_only=True)
+class ButtonsKeep(OwnRequest):
+    """Has the leader keep what buttons mean, before the message with them is sent (`buttons.check_content`).
+
+    `message_id` says under which message they stand, once that is known; `bound`: the answer to the question in
+    `content` is for this very process only. The same id again gets what was kept first, with the answer.
+    """
+
+    KIND: ClassVar[str] = "x.buttons.keep"
+
+    keyboard_id: str
+    content: Any
+    bound: bool | None = None
+    message_id: int | None = None
+
+
+@frozen(kw_only=True)
+class QuestionWait(OwnRequest):
+    """Asks for the answers to these questions, for `wait_ms` at most, and lets go of those that are `withdrawn`."""
+
+    KIND: ClassVar[str] = "x.question.wait"
+
+    questions: tuple[str, ...]
+    wait_ms: int | None = None
+    withdrawn: tuple[str, ...] | None = None
+
+
+@frozen(kw_only=True)
+class TypingHold(OwnRequest):
+    """Has the leader show that the follower is at work, for `ttl_ms` (0: no more) or until it sends something.
+
+    `lease` names the work: one that ended because something was sent does not begin again.
+    """
+
+    KIND: ClassVar[str] = "x.typing.hold"
+
+    lease: str
+    ttl_ms: int
+    action: str | None = None
 
 
 Carrying = FileSend | FileGet

@@ -15,6 +15,7 @@ from telegram_bus.core.notices import Backlog
 from telegram_bus.core.routing import Deliver, Drop, Lobby, Rules, route
 from telegram_bus.core.updates import UpdateInfo, amended, date_of, describe
 from telegram_bus.roles.absences import Absences
+from telegram_bus.roles.keyboards import Ends
 from telegram_bus.roles.lobby import Known, LobbyDesk, look_up_owner
 from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.term import Term
@@ -40,6 +41,7 @@ class _News:
     frozen: dict[int, StoredUpdate] = field(factory=dict)
     bodies: dict[int, bytes] = field(factory=dict)
     presses: list[tuple[str, str | None]] = field(factory=list)
+    ends: Ends = field(factory=Ends)
 
 
 @define(kw_only=True, eq=False)
@@ -65,7 +67,11 @@ class Intake:
             await self._sort(batch, news)
             crash.point("after-poll")
             stored = await self.term.store.admit_batch(
-                news.rows, next_offset, self.term.now_ms(), [edit for edit, _ in news.edits]
+                news.rows,
+                next_offset,
+                self.term.now_ms(),
+                [edit for edit, _ in news.edits],
+                list(news.ends.ends.values()),
             )
             crash.point("after-admit")
         except Exception:  # where we were cancelled it is stored all the same, and what was frozen must stay so
@@ -79,6 +85,7 @@ class Intake:
         self.received += len(batch)
         for query_id, owner in news.presses:
             self.term.buttons.expect(query_id, owner)
+        self.term.keyboards.note_ends(news.ends)
         self.term.deliveries.put(update for update in stored if update.owner_key is not None)
         self.absences.note_kept({update.owner_key for update in stored if update.owner_key is not None})
         for update in stored:
@@ -100,6 +107,7 @@ class Intake:
             row = self._row(body, info, rules)
             if row is None:
                 continue
+            row = await self.term.keyboards.weigh(info, raw, row, news.ends)
             if info.callback_id is not None:
                 news.presses.append((info.callback_id, row.owner_key))
             date = date_of(raw)

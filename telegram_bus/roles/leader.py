@@ -198,6 +198,8 @@ class _Leader:
             await nursery.start(self.links.run)
             await nursery.start(term.deliveries.run)
             await nursery.start(term.buttons.run)
+            await nursery.start(term.keyboards.run)
+            await nursery.start(term.typing.run)
             await nursery.start(self.lobby.run)
             await nursery.start(self.notices.run)
             await nursery.start(self.absences.run)
@@ -331,6 +333,7 @@ class _Leader:
         while True:
             revision = await self.requests.wait_changed(revision)
             members = list(self.registry)
+            self.term.keyboards.note_members(members)
             self.absences.note_members(member.key for member in members)
             self.links.keep_only(m.registration.bus_socket_path for m in members if m.registration.bus_socket_path)
             self.term.deliveries.wake(member.key for member in members)

@@ -40,7 +40,7 @@ from telegram_bus.core.errors import (
     RequestRefused,
     StateError,
 )
-from telegram_bus.core.extensions import Carrying, Extension
+from telegram_bus.core.extensions import Carrying, Extension, OwnRequest
 from telegram_bus.roles.seat import HeldSeat
 from telegram_bus.roles.starter import LeaderStopped, ensure_leader
 from telegram_bus.roles.unread import LIMIT as UNREAD_LIMIT
@@ -57,6 +57,8 @@ __all__ = ["Member", "MemberState", "Phase", "Session"]
 log = logging.getLogger(__name__)
 
 Phase = Literal["connecting", "serving", "no leader", "stopped", "refused", "left"]
+
+_EXTENDED: Final = (Extension, Carrying, OwnRequest)
 
 HEARTBEAT: Final = 1.0  # protocol section 10
 REGISTRATION_LIMIT: Final = 30.0  # protocol section 1: how long a follower waits for its registration
@@ -169,7 +171,7 @@ class Member:
         while True:
             session = await self._next_session()
             envelope = build(session.fields(request_id))
-            if isinstance(envelope, Extension | Carrying) and identity.EXTENSIONS not in session.leader.capabilities:
+            if isinstance(envelope, _EXTENDED) and identity.EXTENSIONS not in session.leader.capabilities:
                 raise RequestRefused(f"this leader does not know {envelope.KIND}; it is another program, or an old one")
             if isinstance(envelope, CallApi) and envelope.call_id is not None and not session.remembers_calls:
                 raise RequestRefused("this leader does not promise once=…; it is another program, or an old one")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
-from telegram_bus.core.extensions import OperatorRequest
+from telegram_bus.core.extensions import OperatorRequest, OwnRequest
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned
 from telegram_bus.roles.files import Enclosed
@@ -62,6 +62,9 @@ class LeaderPorts(Protocol):
 
         Raises ApiError, RequestRefused, StateError, and what else a call raises.
         """
+
+    async def serve(self, member: Member, request: OwnRequest) -> Any:
+        """Does what one of our own followers asks for itself; raises RequestRefused, StateError."""
 
     async def resolve(self, member: Member, selector: AgentSelector) -> Target:
         """The chat and thread of the one other agent that the selector names; raises RequestRefused."""

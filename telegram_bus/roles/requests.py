@@ -12,7 +12,7 @@ from telegram_bus.core import admission
 from telegram_bus.core.answers import destination, failed, members, refused
 from telegram_bus.core.envelopes import ABSENT, Ack, Envelope, Heartbeat
 from telegram_bus.core.errors import BusError
-from telegram_bus.core.extensions import Extension, FileGet, OperatorRequest
+from telegram_bus.core.extensions import Extension, FileGet, OperatorRequest, QuestionWait
 from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Caller, Denied, judge, judge_files
 from telegram_bus.core.registry import STALE_AFTER_MS, Member, Registry, key_of
 from telegram_bus.roles.files import Enclosed
@@ -54,7 +54,7 @@ class Requests:
         refusal = admission.authorise(envelope, self._rules)
         if refusal is not None:
             return refused(envelope, refusal)
-        if isinstance(envelope, Heartbeat | Extension | FileGet):
+        if isinstance(envelope, Heartbeat | Extension | FileGet | QuestionWait):
             return self._act(envelope, peer)
         return self._once.answer(envelope, lambda: self._act(envelope, peer))
 
@@ -95,7 +95,7 @@ class Requests:
                 return self._obey(envelope, decision)
             case admission.Call() | admission.Fetch():
                 return self._call_or_fetch(envelope, decision, peer)
-            case admission.Resolve(member=member) | admission.Route(member=member):
+            case admission.Resolve(member=member) | admission.Route(member=member) | admission.Serve(member=member):
                 self._touch(member)
                 return lambda: self._guarded(envelope, self._ask(envelope, decision))
             case admission.Provision():
@@ -224,11 +224,13 @@ class Requests:
         except BusError as fault:
             return failed(envelope, fault, method=call.api_method, extended=asked.member.extended)
 
-    async def _ask(self, envelope: Envelope, decision: admission.Resolve | admission.Route) -> Ack:
+    async def _ask(self, envelope: Envelope, decision: admission.Resolve | admission.Route | admission.Serve) -> Ack:
         match decision:
             case admission.Resolve():
                 target = await self._ports.resolve(decision.member, decision.selector)
                 return _accepted(envelope, destination(None, target))
+            case admission.Serve():
+                return _accepted(envelope, await self._ports.serve(decision.member, decision.request))
             case admission.Route():
                 await self._ports.route(decision.member, decision.message)
                 return _accepted(envelope)

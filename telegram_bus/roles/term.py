@@ -17,7 +17,7 @@ from telegram_bus.botapi.polling import PollState
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
 from telegram_bus.core.errors import BusError, NotSent, RequestRefused
-from telegram_bus.core.extensions import OperatorRequest
+from telegram_bus.core.extensions import ButtonsKeep, OperatorRequest, OwnRequest, QuestionWait, TypingHold
 from telegram_bus.core.files import file_ids
 from telegram_bus.core.health import Condition, LeaderState, worst_first
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
@@ -34,8 +34,10 @@ from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.care import Care
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.files import Enclosed, Files
+from telegram_bus.roles.keyboards import Keyboards
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.threads import Threads
+from telegram_bus.roles.typing import Typing
 from telegram_bus.roles.watched import Watched
 from telegram_bus.store import NewUpdate, Retention, Store
 from telegram_bus.wire.descriptors import Descriptors
@@ -128,12 +130,28 @@ class Term:
             takes_self=True,
         ),
     )
+    keyboards: Keyboards = field(
+        default=Factory(
+            lambda term: Keyboards(
+                call=term.threads.call,
+                store=term.store,
+                now_ms=now_ms,
+                away=term.name_of_absent,
+                say=term.buttons.say,
+            ),
+            takes_self=True,
+        ),
+    )
+    typing: Typing = field(
+        default=Factory(lambda term: Typing(call=term.threads.call, registry=term.registry), takes_self=True)
+    )
     _given: _Given = field(factory=_Given)
 
     async def load(self) -> None:
         """Read back what earlier leaders knew."""
         await self.threads.load()
         await self.store.recall_owners()
+        await self.keyboards.load()
         for update in await self.store.recent(RECENT):
             if update.owner_key is not None:
                 self.note_given(info := describe(loads(update.body)), update.owner_key)
@@ -189,7 +207,7 @@ class Term:
         try:
             if call.api_method == "answerCallbackQuery":
                 return await self.buttons.by_owner(str(call.body.get("callback_query_id")), make)
-            return await make()
+            return await self.typing.made(member.key, call.api_method, make)
         except NotSent:
             if self.stop_wanted.is_set() and member.extended:
                 await trio.sleep_forever()
@@ -200,6 +218,18 @@ class Term:
         facts = await self.calls.files.fetch(file_id, beside)
         log.debug("%s fetched a file of %d bytes", member.key, facts["size"])
         return facts
+
+    async def serve(self, member: Member, request: OwnRequest) -> Any:
+        """Do what one of our own followers asks for itself."""
+        match request:
+            case ButtonsKeep():
+                return await self.keyboards.keep(member, request)
+            case QuestionWait():
+                return await self.keyboards.wait(member, request)
+            case TypingHold():
+                return self.typing.hold(member, request)
+            case _:
+                raise RequestRefused(f"this leader does not know what to do with {request.KIND}")
 
     async def resolve(self, member: Member, selector: AgentSelector) -> Target:
         """The thread of the one other agent that the selector names.

@@ -134,6 +134,8 @@ async def running(rig: Rig) -> AsyncIterator[Rig]:
         await rig.term.load()
         await nursery.start(rig.term.deliveries.run)
         await nursery.start(rig.term.buttons.run)
+        await nursery.start(rig.term.keyboards.run)
+        await nursery.start(rig.term.typing.run)
         await nursery.start(rig.lobby.run)
         await nursery.start(rig.notices.run)
         await nursery.start(rig.absences.run)

@@ -29,7 +29,14 @@ from telegram_bus.core.envelopes import (
     Target,
 )
 from telegram_bus.core.errors import ApiError, CommitUnknown, NotSent, RequestRefused
-from telegram_bus.core.extensions import MembersList, OperatorPurge, OperatorRequest, OperatorStop, StatusGet
+from telegram_bus.core.extensions import (
+    MembersList,
+    OperatorPurge,
+    OperatorRequest,
+    OperatorStop,
+    OwnRequest,
+    StatusGet,
+)
 from telegram_bus.core.identity import DURABLE_ADMISSION, ours
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member, Provisioned
@@ -115,6 +122,10 @@ class Leader:
     ) -> Any:
         await self._work(f"call {call.api_method}")
         return {"message_id": len(self.done)}
+
+    async def serve(self, member: Member, request: OwnRequest) -> Any:
+        await self._work(f"serve {request.KIND}")
+        return {"held": True}
 
     async def resolve(self, member: Member, selector: AgentSelector) -> Target:
         raise RequestRefused("no such agent")
