@@ -24,7 +24,10 @@ SLOWEST: Final = 64 * 1024
 
 @frozen(kw_only=True)
 class Upload:
-    """An open regular file as a field of a form. Its first `size` bytes are sent; its position is left alone."""
+    """An open regular file as a field of a form. Its first `size` bytes are sent.
+
+    Its position says how many were: whoever passed the descriptor shares it, and sees how far the file is.
+    """
 
     field: str
     name: str
@@ -39,7 +42,7 @@ def seconds_for(size: int) -> float:
 
 @define(eq=False)
 class _Reader:
-    """A file object for HTTPX, which asks it for its size by seeking. `pread` shares no position with anybody."""
+    """A file object for HTTPX, which asks it for its size by seeking. `pread` depends on nobody's position."""
 
     _upload: Upload
     _at: int = 0
@@ -51,6 +54,7 @@ class _Reader:
         if len(data) < wanted and not data:
             raise RequestRefused(f"{self._upload.name} became shorter while it was being sent")
         self._at += len(data)
+        os.lseek(self._upload.descriptor, self._at, os.SEEK_SET)
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:

@@ -106,9 +106,12 @@ def delivery_id(kind: str, key: str, source_update_id: object) -> str:
     return f"telegram-follower-v1-{digest}"
 
 
-def call_id(scope: str, name: str) -> str:
-    """The id of a call that a program has named: in one `scope` (a delivery id, or "") a name stands for one call."""
-    text = json.dumps([scope, name], separators=(",", ":"))
+def call_id(scope: str, name: str, *which: int | str) -> str:
+    """The id of a call that a program has named: in one `scope` (a delivery id, or "") a name stands for one call.
+
+    Where it stands for several, `which` tells those after the first apart.
+    """
+    text = json.dumps([scope, name, *which], separators=(",", ":"))
     return f"once-v1-{hashlib.sha256(text.encode()).hexdigest()}"
 
 

@@ -157,16 +157,10 @@ class _Blocks:
         match token.type:
             case "paragraph_open":
                 self._gap(1 if token.hidden else 2)
-            case "heading_open":
+            case "heading_open" | "blockquote_open":
                 self._gap(2)
-                writer.open({"type": "bold"})
-            case "heading_close":
-                writer.close()
-                writer.gap(2)
-            case "blockquote_open":
-                self._gap(2)
-                writer.open({"type": "blockquote"})
-            case "blockquote_close":
+                writer.open({"type": "bold" if token.type[0] == "h" else "blockquote"})
+            case "heading_close" | "blockquote_close":
                 writer.close()
                 writer.gap(2)
             case "bullet_list_open" | "ordered_list_open":

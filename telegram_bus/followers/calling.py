@@ -63,10 +63,12 @@ class Calling:
         """
         return await self._make(method, params)
 
-    async def _make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any:
-        """What `call` does, under a call id of one's own where that is given."""
+    async def _make(
+        self, method: str, params: dict[str, Any], call_id: str | None = None, hint: str | None = None
+    ) -> Any:
+        """What `call` does, under a call id of one's own where that is given; `hint` says how urgent it is."""
         async with self._calls:
-            return await self._ask(method, params, call_id)
+            return await self._ask(method, params, call_id, hint)
 
     async def _upload(
         self, method: str, params: dict[str, Any], parts: dict[int, FilePart], call_id: str | None
@@ -91,7 +93,7 @@ class Calling:
                 body.setdefault("message_thread_id", target.thread_id)
         return body
 
-    async def _ask(self, method: str, params: dict[str, Any], call_id: str | None) -> Any:
+    async def _ask(self, method: str, params: dict[str, Any], call_id: str | None, hint: str | None = None) -> Any:  # noqa: ARG002 - the budget is going to be told
         body = await self._body(method, params)
         ack = await self._member.ask(
             lambda fields: CallApi(**fields, method="call", args=(method, body), call_id=call_id)

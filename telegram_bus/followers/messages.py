@@ -6,13 +6,25 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
+from telegram_bus.core import identity
 from telegram_bus.core.errors import RequestRefused
 from telegram_bus.core.files import ALBUM_KINDS
 from telegram_bus.roles.outgoing import Source
 
-__all__ = ["Buttons", "FileKind", "Media", "SentMessage", "id_of", "keyboard", "message_params", "sent_message"]
+__all__ = [
+    "Buttons",
+    "FileKind",
+    "Media",
+    "SentMessage",
+    "call_ids",
+    "id_of",
+    "joined",
+    "keyboard",
+    "message_params",
+    "sent_message",
+]
 
 Buttons = Sequence[Sequence[tuple[str, str]]]
 """Rows of (label, data): a press comes back as an update of kind "callback" with that data (at most 64 bytes)."""
@@ -23,12 +35,21 @@ FileKind = Literal["document", "photo", "audio", "voice", "video", "animation"]
 
 @frozen(kw_only=True)
 class SentMessage:
-    """A message of ours at Telegram; `raw` is its Message object."""
+    """A message of ours at Telegram; `raw` is its Message object.
+
+    Of a text that became several messages this is the first, and `rest` are those after it.
+    """
 
     chat_id: int
     message_id: int
     thread_id: int | None
     raw: dict[str, Any] = field(repr=False)
+    rest: tuple[SentMessage, ...] = ()
+
+    @property
+    def parts(self) -> tuple[SentMessage, ...]:
+        """All messages that the text became, in order: for most only this one."""
+        return (self, *self.rest)
 
 
 @frozen
@@ -69,6 +90,19 @@ def message_params(
 def id_of(message: SentMessage | int) -> int:
     """The id of a message that is given as itself or by its id."""
     return message if isinstance(message, int) else message.message_id
+
+
+def call_ids(scope: str, once: str | None, number: int) -> list[str | None]:
+    """The ids of the `number`-th message of a name: as it is, and without markup that was refused."""
+    if once is None:
+        return [None, None]
+    which = () if number == 1 else (number,)
+    return [identity.call_id(scope, once, *which), identity.call_id(scope, once, *which, "plain")]
+
+
+def joined(messages: Sequence[SentMessage]) -> SentMessage:
+    """The first of several messages, which knows the others."""
+    return evolve(messages[0], rest=tuple(messages[1:]))
 
 
 def keyboard(buttons: Buttons | None) -> dict[str, Any] | None:

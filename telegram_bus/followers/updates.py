@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from attrs import define, field
 
-from telegram_bus.core import identity
 from telegram_bus.core.files import FileInfo, files_of
 from telegram_bus.core.gathering import text_of
-from telegram_bus.followers.messages import SentMessage, message_params, sent_message
+from telegram_bus.followers.messages import SentMessage
+from telegram_bus.followers.streams import Stream
 
 __all__ = ["Update", "UpdateKind"]
 
@@ -23,7 +25,10 @@ UpdateKind = Literal["message", "edited_message", "callback", "reaction"]
 class _Bus(Protocol):
     """What an update needs of the bus that it came over."""
 
-    async def _make(self, method: str, params: dict[str, Any], call_id: str | None = None) -> Any: ...
+    @property
+    def _send_text(self) -> Callable[..., Awaitable[SentMessage]]: ...
+    @property
+    def _open_stream(self) -> Callable[..., AbstractAsyncContextManager[Stream]]: ...
     async def call(self, method: str, **params: Any) -> Any: ...
     async def download(
         self, file_id: str, *, name: str | None = None, into: str | os.PathLike[str] | None = None
@@ -95,9 +100,13 @@ class Update:
         With `once` (a name of your choice) it is sent once for this update: a handler that died and sees the update
         again gets the message that its predecessor sent, whatever the text is by then.
         """
-        params = message_params(text, reply_to=self.message.get("message_id"), **options)
-        call_id = None if once is None else identity.call_id(self.id, once)
-        return sent_message(await self._bus._make("sendMessage", params, call_id))
+        reply_to = self.message.get("message_id")
+        return await self._bus._send_text(text, (self.id, once), reply_to=reply_to, **options)  # noqa: SLF001
+
+    def stream(self, *, once: str | None = None, **options: Any) -> AbstractAsyncContextManager[Stream]:
+        """An answer to this one that grows while it is written; options as of `Bus.stream`, `once` as of `reply`."""
+        reply_to = self.message.get("message_id")
+        return self._bus._open_stream((self.id, once), reply_to=reply_to, **options)  # noqa: SLF001
 
     async def answer(self, text: str | None = None, *, alert: bool = False) -> None:
         """Answer a pressed button: the person's client stops waiting and shows `text` (at most 200 characters).

@@ -22,7 +22,7 @@ Source = str | os.PathLike[str] | bytes | IO[bytes]
 
 @asynccontextmanager
 async def opened(source: Source, folder: Path) -> AsyncIterator[tuple[int, str | None]]:
-    """A descriptor to read the content from, and the name that the source has.
+    """A descriptor to read the content from, and the name that the source has; its position is free to be moved.
 
     What is no regular file is copied into a nameless one in `folder`. Raises OSError for a path that cannot be
     opened, TypeError for what is no source.
@@ -40,7 +40,14 @@ async def opened(source: Source, folder: Path) -> AsyncIterator[tuple[int, str |
     shown = Path(name).name if isinstance(name, str) else None
     own = _descriptor_of(source)
     if own is not None:
-        yield own, shown
+        again = _opened_again(own)
+        try:
+            yield own if again is None else again, shown
+        finally:
+            if again is None:
+                os.lseek(own, 0, os.SEEK_SET)
+            else:
+                os.close(again)
         return
     with await trio.to_thread.run_sync(_copy, source, folder) as copy:
         yield copy.fileno(), shown
@@ -65,6 +72,14 @@ def _descriptor_of(source: object) -> int | None:
     except OSError:
         return None
     return source.fileno()
+
+
+def _opened_again(descriptor: int) -> int | None:
+    """The same file with a position of its own; None where that cannot be had."""
+    try:
+        return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 def _copy(source: bytes | IO[bytes], folder: Path) -> IO[bytes]:

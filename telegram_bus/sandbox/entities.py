@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from telegram_bus.sandbox.args import Args
 from telegram_bus.core.markup_html import parse_html
-from telegram_bus.sandbox.entities_legacy import parse_legacy
 from telegram_bus.core.markup_v2 import parse_markdown
+from telegram_bus.sandbox.args import Args
+from telegram_bus.sandbox.entities_legacy import parse_legacy
 from telegram_bus.sandbox.model_types import Json
 from telegram_bus.sandbox.refusal import bad_request
 

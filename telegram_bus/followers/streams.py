@@ -1,0 +1,284 @@
+"""A message that grows while its text is still being written: by edits, or in private chats as a draft."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from itertools import islice
+from typing import Any, Final, Protocol
+
+import trio
+from attrs import define, field
+
+from telegram_bus.core.envelopes import Target
+from telegram_bus.core.errors import ApiError, BusError, NoLeader, RequestRefused, single_fault
+from telegram_bus.core.parts import MESSAGE_LENGTH, Part, beginning, split
+from telegram_bus.core.text import units
+from telegram_bus.followers.contents import fields_of, file_of, formatted
+from telegram_bus.followers.messages import Buttons, SentMessage, call_ids, joined, keyboard
+
+__all__ = ["Stream", "open_stream"]
+
+UNFINISHED: Final = " …"
+"""Stands behind a text that goes on, so that a crash leaves nothing that looks like an answer."""
+
+BROKEN_OFF: Final = "\n\n(This is not all: it was broken off.)"
+
+ROOM: Final = 96
+"""UTF-16 units of each message for what is said about the text."""
+
+PRIVATE_PACE: Final = 1.0
+GROUP_PACE: Final = 3.0
+"""Seconds from one edit to the next at least: a private chat takes one call a second, a group 20 a minute (M18).
+The leader's budget, which many followers share, may make it longer."""
+
+LONGEST_PACE: Final = 30.0
+DRAFT_AGAIN: Final = 20.0
+"""Seconds after which a draft is sent again that did not change: it is shown for 30 (T18)."""
+
+FAREWELL: Final = 5.0
+"""Seconds for saying that a text was broken off, when the program is being cancelled."""
+
+
+class _Bus(Protocol):
+    """What a stream needs of the bus that it is sent over."""
+
+    draftless: set[float]
+
+    @property
+    def target(self) -> Target | None: ...
+    async def wait_serving(self) -> None: ...
+    async def call(self, method: str, **params: Any) -> Any: ...
+    async def delete(self, message: SentMessage | int) -> None: ...
+    async def _send_part(
+        self, params: dict[str, Any], ids: list[str | None], *, may_fall_back: bool, hint: str | None = None
+    ) -> SentMessage: ...
+    async def _change(
+        self, message: SentMessage, params: dict[str, Any], *, may_fall_back: bool, hint: str | None = None
+    ) -> SentMessage: ...
+    async def _send_text_file(
+        self, file: tuple[str, str], params: dict[str, Any], call_id: str | None
+    ) -> SentMessage: ...
+
+
+@define(eq=False)
+class _Shown:
+    """A message of the stream, and what it shows; None: that is not known."""
+
+    message: SentMessage
+    body: dict[str, Any] | None
+
+
+@define(kw_only=True, eq=False)
+class Stream:
+    """A text that is being written. `write` to it; `message` is what it became, once its block has ended."""
+
+    _bus: _Bus = field(repr=False)
+    _options: dict[str, Any] = field(repr=False)
+    _name: tuple[str, str | None]
+    _buttons: Buttons | None
+    _markdown: bool
+    _most_parts: int
+    _drafting: bool
+    message: SentMessage | None = field(default=None, init=False)
+    _pieces: list[str] = field(factory=list, init=False, repr=False)
+    _changed: trio.Event = field(factory=trio.Event, init=False, repr=False)
+    _closed: trio.Event = field(factory=trio.Event, init=False, repr=False)
+    _pause: trio.CancelScope = field(factory=trio.CancelScope, init=False, repr=False)
+    _shown: list[_Shown] = field(factory=list, init=False, repr=False)
+    _draft: dict[str, Any] | None = field(default=None, init=False, repr=False)
+    _draft_id: int = field(factory=lambda: random.randrange(1, 2**31), init=False)
+    _pace: float = field(default=PRIVATE_PACE, init=False)
+    _failed: bool = field(default=False, init=False)  # what is shown meanwhile; the end is tried all the same
+
+    @property
+    def text(self) -> str:
+        """What has been written so far."""
+        text = "".join(self._pieces)
+        self._pieces = [text]
+        return text
+
+    async def write(self, delta: str) -> None:
+        """Add to the text. It is shown soon; this waits for nothing, and never fails for the bus."""
+        await trio.lowlevel.checkpoint()
+        if delta:
+            self._pieces.append(delta)
+            self._changed.set()
+
+    async def _run(self) -> None:
+        """Show the newest text, one call after another, until the block has ended."""
+        try:
+            await self._bus.wait_serving()
+        except NoLeader:  # the end of the block says it
+            return
+        target = self._bus.target
+        chat_id = target.chat_id if target is not None else 0
+        private = chat_id > 0
+        self._drafting = self._drafting and private and chat_id not in self._bus.draftless
+        self._pace = PRIVATE_PACE if private else GROUP_PACE
+        while True:
+            with trio.move_on_after(DRAFT_AGAIN if self._draft is not None else float("inf")):
+                await self._changed.wait()
+            if self._closed.is_set():
+                return
+            self._changed = trio.Event()
+            await self._show_newest()
+            if self._closed.is_set():
+                return
+            with trio.CancelScope() as self._pause:
+                await trio.sleep(self._pace)
+
+    async def _show_newest(self) -> None:
+        if self._failed or not self.text.strip():
+            return
+        try:
+            parts = self._parts()
+            if self._drafting:
+                parts, last = parts[:-1], parts[-1]
+                await self._update(parts, UNFINISHED, "progress")
+                await self._show_draft(last)
+            else:
+                await self._update(parts, UNFINISHED, "progress")
+        except RequestRefused:
+            self._slow_down()
+        except ApiError as error:
+            if error.code == 429:
+                self._slow_down()
+            else:
+                self._failed = True
+        except BusError:
+            self._failed = True
+
+    def _slow_down(self) -> None:
+        """The limits are reached, which others share."""
+        self._pace = min(2 * self._pace, LONGEST_PACE)
+        self._changed.set()
+
+    async def _show_draft(self, part: Part) -> None:
+        body = fields_of(part)
+        try:
+            await self._bus.call("sendMessageDraft", draft_id=self._draft_id, **body)
+            self._draft = body
+        except (ApiError, RequestRefused) as error:
+            if isinstance(error, ApiError) and error.code == 429:
+                raise
+            target = self._bus.target
+            if target is not None:
+                self._bus.draftless.add(target.chat_id)
+            self._drafting, self._draft = False, None
+            self._changed.set()
+
+    def _parts(self) -> list[Part]:
+        """The messages of the text so far, no more than it may have."""
+        text, entities = formatted(self.text, markdown=self._markdown)
+        return list(islice(split(text, entities, MESSAGE_LENGTH - ROOM), self._most_parts))
+
+    async def _update(self, parts: list[Part], mark: str, hint: str) -> None:
+        """Have the messages show these parts; the mark stands behind the last of them."""
+        for number, part in enumerate(parts):
+            last = number == len(parts) - 1
+            body = fields_of(_marked(part, mark) if last and mark else part)
+            if last and not mark and self._buttons is not None:
+                body["reply_markup"] = keyboard(self._buttons)
+            await self._have(number, body, hint)
+
+    async def _have(self, number: int, body: dict[str, Any], hint: str) -> None:
+        """Send a message, or change it where it shows something else."""
+        if number < len(self._shown):
+            shown = self._shown[number]
+            if shown.body == body:
+                return
+            try:
+                shown.message = await self._bus._change(  # noqa: SLF001 - made for it
+                    shown.message, body, may_fall_back=self._markdown, hint=hint
+                )
+            except ApiError as error:
+                if hint != "final" or "not found" not in error.description.lower():
+                    raise
+                shown.message = await self._send(body, [None, None], hint)  # somebody deleted it
+            shown.body = body
+            return
+        scope, once = self._name
+        ids = call_ids(scope, once, number + 1)
+        options = self._options if number == 0 else {**self._options, "reply_parameters": None}
+        message = await self._send({**options, **body}, ids, hint)
+        # under a name it may be the message of a predecessor, which showed more later
+        self._shown.append(_Shown(message, body if once is None else None))
+
+    async def _send(self, params: dict[str, Any], ids: list[str | None], hint: str) -> SentMessage:
+        return await self._bus._send_part(params, ids, may_fall_back=self._markdown, hint=hint)  # noqa: SLF001
+
+    async def _finish(self) -> None:
+        """Have all of the text there."""
+        if not self.text.strip():
+            return
+        text, entities = formatted(self.text, markdown=self._markdown)
+        parts = list(islice(split(text, entities, MESSAGE_LENGTH - ROOM), self._most_parts + 1))
+        file = None
+        if len(parts) > self._most_parts:
+            file, notice = file_of(self.text, markdown=self._markdown)
+            del parts[self._most_parts :]
+            parts[-1] = _marked(parts[-1], f" …\n\n{notice}")
+        await self._update(parts, "", "final")
+        surplus = self._shown[len(parts) :]  # a list or a fence that was closed late may have made it shorter
+        del self._shown[len(parts) :]
+        for one in surplus:
+            with suppress(ApiError):
+                await self._bus.delete(one.message)
+        made = [shown.message for shown in self._shown]
+        if file is not None:
+            call_id = call_ids(*self._name, len(parts) + 1)[0]
+            silent = {"disable_notification": self._options.get("disable_notification")}
+            made.append(await self._bus._send_text_file(file, silent, call_id))  # noqa: SLF001
+        self.message = joined(made)
+
+    async def _break_off(self) -> None:
+        """Say that the text is not all, in place of its mark; where nothing was shown, nothing is said."""
+        if self._shown or self._draft is not None:
+            await self._update(self._parts(), BROKEN_OFF, "final")
+
+
+@asynccontextmanager
+async def open_stream(
+    bus: _Bus,
+    options: dict[str, Any],
+    name: tuple[str, str | None],
+    *,
+    buttons: Buttons | None,
+    markdown: bool,
+    most_parts: int,
+    drafts: bool,
+) -> AsyncIterator[Stream]:
+    """The block of `Bus.stream`; `name` are the scope and the name under which its messages are sent once."""
+    if most_parts < 1:
+        raise ValueError(f"most_parts is at least 1, not {most_parts}")
+    keyboard(buttons)
+    stream = Stream(
+        bus=bus,
+        options=options,
+        name=name,
+        buttons=buttons,
+        markdown=markdown,
+        most_parts=most_parts,
+        drafting=drafts,
+    )
+    try:
+        with single_fault():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(stream._run)  # noqa: SLF001 - it is made here
+                yield stream
+                stream._closed.set()  # noqa: SLF001
+                stream._changed.set()  # noqa: SLF001
+                stream._pause.cancel("the text is complete")  # noqa: SLF001
+    except BaseException:
+        with trio.move_on_after(FAREWELL, shield=True), suppress(BusError):
+            await stream._break_off()  # noqa: SLF001
+        raise
+    await stream._finish()  # noqa: SLF001
+
+
+def _marked(part: Part, mark: str) -> Part:
+    """A part with something said behind it, in place of the white space at its end."""
+    kept = beginning(part.text, part.entities, MESSAGE_LENGTH - units(mark))
+    return Part(kept.text + mark, kept.entities)
