@@ -65,9 +65,9 @@ def bind(place: Place, chat_id: int, keys: Sequence[str]) -> None:
 
 
 @contextmanager
-def leading(place: Place, api_root: str, token: str, chat_id: int) -> Iterator[subprocess.Popen[bytes]]:
+def leading(place: Place, api_root: str, token: str, chat_id: int, *more: str) -> Iterator[subprocess.Popen[bytes]]:
     """A leader process that polls; it is killed with the block, so that no follower has to leave first."""
-    options = ["--api-root", api_root, "--chat", str(chat_id)]
+    options = ["--api-root", api_root, "--chat", str(chat_id), *more]
     command = [sys.executable, "-m", "telegram_bus", "leader", *options]
     environ = place.environ | {"TELEGRAM_BOT_TOKEN": token}
     with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:

@@ -35,6 +35,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=30, help="how often the leader dies (30)")
     parser.add_argument("--followers", type=int, default=3, help="how many processes follow it (3)")
     parser.add_argument("--standby", action="store_true", help="with a leader that stands by")
+    parser.add_argument("--cold", action="store_true", help="without the spare that a leader keeps")
     parser.add_argument("--freeze", action="store_true", help="stop the leader instead of killing it")
     parser.add_argument("--starter", action="store_true", help="kill the follower that would start the next one, too")
     parser.add_argument("--json", action="store_true", help="only JSON")
@@ -58,6 +59,7 @@ def _summary(options: argparse.Namespace, times: list[float]) -> dict[str, Any]:
         "runs": len(times),
         "followers": options.followers,
         "standby": options.standby,
+        "cold": options.cold,
         "freeze": options.freeze,
         "starter": options.starter,
         "load": round(os.getloadavg()[0], 1),
@@ -67,8 +69,9 @@ def _summary(options: argparse.Namespace, times: list[float]) -> dict[str, Any]:
 def _measure(options: argparse.Namespace, sandbox: Sandbox, place: Place) -> Iterator[float]:
     bind(place, sandbox.chat_id, ())
     others = [f"guest-{number}" for number in range(1, options.followers)]
+    bare = ("--no-spare",) if options.cold or options.standby else ()
     with ExitStack() as stack:
-        stack.enter_context(leading(place, sandbox.api_root, sandbox.token, sandbox.chat_id))
+        stack.enter_context(leading(place, sandbox.api_root, sandbox.token, sandbox.chat_id, *bare))
         stack.callback(_end_leaders, place)
         followers = {
             key: stack.enter_context(running(place, "benchmarks._follower", key, "report", "starts"))
@@ -79,7 +82,7 @@ def _measure(options: argparse.Namespace, sandbox: Sandbox, place: Place) -> Ite
         thread = sandbox.wait_for_topic(TALKER, within=PATIENCE)
         for number in range(options.runs):
             with _standby(place, options.standby):
-                leader = _wait_whole(place, len(followers))
+                leader = _wait_whole(place, len(followers), spare=not options.cold)
                 if options.starter:
                     _kill_starter(stack, place, followers, others)
                 yield _one(leader, sandbox, thread, followers[TALKER], f"message {number}", options.freeze)
@@ -123,22 +126,24 @@ def _standby(place: Place, wanted: bool) -> Iterator[None]:
 _drained: list[subprocess.Popen[bytes]] = []
 
 
-def _wait_whole(place: Place, followers: int) -> int:
-    """Wait until a leader serves all followers; return its pid."""
+def _wait_whole(place: Place, followers: int, *, spare: bool) -> int:
+    """Wait until a leader serves all followers, and a spare one stands by where there should be; return its pid."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             status = ask(place.profile, "x.status.get", place.profile.follower_secret)
         except BusError:
             status = {"followers": [], "state": "away"}
-        if len(status["followers"]) == followers and status["state"] == "serving":
+        ready = status.get("standby") or not spare
+        if len(status["followers"]) == followers and status["state"] == "serving" and ready:
             return int(status["pid"])
         time.sleep(0.05)
     raise RuntimeError(f"the bus did not become whole again: {status}")
 
 
 def _end_leaders(place: Place) -> None:
-    """Nobody but us knows of a leader that a follower started."""
+    """Nobody but us knows of a leader that a follower started; the mark keeps a spare from taking its place."""
+    place.profile.stopped.touch()
     try:
         pid = int(json.loads(place.profile.leader_json.read_bytes())["pid"])
     except (OSError, ValueError):

@@ -103,6 +103,11 @@ class Profile:
         return self.directory / "start.lock"
 
     @property
+    def standby_lock(self) -> Path:
+        """Held by a process that stands by to lead; whoever finds it held leaves the start to it."""
+        return self.directory / "standby.lock"
+
+    @property
     def follower_secret(self) -> Path:
         return self.directory / "follower.secret"
 

@@ -64,6 +64,15 @@ class FileLock:
         lock.close()
         return None
 
+    @classmethod
+    def is_held(cls, path: Path) -> bool:
+        """Whether somebody (this process too) holds the lock at this moment. Raises StateError as `try_lock` does."""
+        lock = cls.try_lock(path)
+        if lock is None:
+            return True
+        lock.close()
+        return False
+
     def is_intact(self) -> bool:
         """Whether the locked file is still the one at its path; where it is not, a second holder may be there.
 

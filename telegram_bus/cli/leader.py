@@ -65,6 +65,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--token", nargs="?", action=_NoToken, help=argparse.SUPPRESS)
     parser.add_argument("--verbose", action="store_true", help="say more")
     parser.add_argument("--detached", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--spare", action="store_const", const=True, dest="as_spare", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
 
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
                     profile,
                     settings,
                     detached=arguments.detached,
-                    standby=arguments.standby,
+                    standby="spare" if arguments.as_spare else arguments.standby,
                     stop=stop,
                     replace=arguments.replace,
                     order=Order(drop_backlog=arguments.drop_backlog, delete_webhook=arguments.delete_webhook),

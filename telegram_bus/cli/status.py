@@ -27,6 +27,7 @@ _EPILOG: Final = """\
   pid, epoch, since_ms     its process, its term, when the term began (ms since 1970)
   bot {id, username}       chat {id, kind}
   last_poll_ms, waiting    the last answer of Telegram; updates that nobody took yet
+  standby                  whether a spare leader is ready to take over
   followers [{key, name, chat_id, thread_id, slot, connected_at_ms, last_heartbeat_ms, state, waiting}]
 
 exit codes: 0 there is a leader, 3 there is none, 5 it does not answer

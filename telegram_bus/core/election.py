@@ -152,12 +152,17 @@ def judge_identity(lease: Holder, found: Holder | None, ours: Holder) -> str | N
 
 @frozen(kw_only=True)
 class Situation:
-    """What a follower without a connection knows; `retry_in` are the seconds until a leader may be started again."""
+    """What a follower without a connection knows.
+
+    `retry_in` are the seconds until a leader may be started again; `standby`: somebody stands by, and has not had
+    its time yet.
+    """
 
     answered: bool = False
     stopped: bool = False
     may_start: bool = True
     configured: bool = True
+    standby: bool = False
     start_lock_held: bool = False
     leader_lock_free: bool = False
     retry_in: float = 0.0
@@ -204,6 +209,8 @@ def decide_start(at: Situation) -> StartStep:
         return Stay("no leader answers, and none can be started: run telegram-bus leader once, it stores the settings")
     if at.retry_in > 0:
         return Stay(f"the last leader that was started failed: {at.last_failure or 'it ended at once'}")
+    if at.standby:
+        return WaitForLeader("a leader that stood by takes over")
     if not at.start_lock_held:
         return WaitForLeader("another process is starting a leader")
     if not at.leader_lock_free:

@@ -60,16 +60,19 @@ class StartedLeader:
 
 
 async def start_leader_detached(
-    profile: Profile, interpreter: str, environment: Mapping[str, str] | None = None
+    profile: Profile, interpreter: str, environment: Mapping[str, str] | None = None, *, spare: bool = False
 ) -> StartedLeader:
     """Start `<interpreter> -P -m telegram_bus leader --profile NAME --detached`, and do not wait whether it works.
 
+    As a `spare` it waits until the leader that runs has died.
     It gets none of our options: what it serves stands in config.toml. Raises NoLeader where the interpreter is none.
     """
     profile.ensure()
     _set_log_aside(profile)
     offset = profile.leader_log.stat().st_size if profile.leader_log.exists() else 0
     leader = ["-P", "-m", "telegram_bus", "leader", "--profile", profile.name, "--detached"]
+    if spare:
+        leader.append("--spare")
     command = [interpreter, "-I", "-S", "-c", DETACH, str(profile.leader_log), interpreter, *leader]
     try:
         done = await trio.run_process(
@@ -84,7 +87,11 @@ async def start_leader_detached(
         pid = int(done.stdout)
     except (OSError, ValueError) as error:
         raise NoLeader(f"the interpreter {interpreter} of config.toml starts nothing: {error}") from error
-    log.info("started a leader of profile %s, process %d", profile.name, pid)
+    log.info(
+        "started a spare leader of profile %s, process %d" if spare else "started a leader of profile %s, process %d",
+        profile.name,
+        pid,
+    )
     return StartedLeader(pid, host.process_birth_id(pid), offset)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 import trio
 
@@ -16,13 +17,14 @@ from telegram_bus._version import __version__
 from telegram_bus.botapi.poller import Order, Renewal, run_poller
 from telegram_bus.botapi.polling import PollState
 from telegram_bus.botapi.sender import Sender
-from telegram_bus.botapi.transport import BotApi, open_api, tls_context
+from telegram_bus.botapi.transport import BotApi, open_api
 from telegram_bus.core import admission, identity
 from telegram_bus.core.envelopes import Ack, Envelope
 from telegram_bus.core.errors import StateError, single_fault
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.core.routing import Rules
+from telegram_bus.locks import FileLock
 from telegram_bus.roles import leadership
 from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.bot import BotFacts, hindrances, learn_bot
@@ -34,8 +36,10 @@ from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.lobby import LobbyDesk
 from telegram_bus.roles.notices import Notices
+from telegram_bus.roles.record import ENDED
 from telegram_bus.roles.requests import Requests
 from telegram_bus.roles.settings import Settings, store_settings
+from telegram_bus.roles.standby import Relevance, keep_spare, rehearse
 from telegram_bus.roles.term import Term, now_ms
 from telegram_bus.roles.threads import Threads
 from telegram_bus.store import Store, open_store
@@ -50,6 +54,10 @@ StopReason = str
 """Why a leader ended, for people."""
 
 STOPPED: Final = "an operator stopped it"
+TOLD: Final = "it was told to stop"
+
+MISSED_FOR: Final = 60.0
+"""Seconds after the last follower was here in which a leader that was told to end (or was frozen) is missed."""
 
 PRUNE_EVERY: Final = 1.0  # protocol section 10
 PURGE_EVERY: Final = 3_600.0
@@ -61,7 +69,7 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
     settings: Settings,
     *,
     detached: bool = False,
-    standby: bool = False,
+    standby: bool | Literal["spare"] = False,
     report: Callable[[str], None] = log.info,
     stop: trio.Event | None = None,
     replace: bool = False,
@@ -70,7 +78,8 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
 ) -> StopReason:
     """Lead until `stop` is set, an operator asks, a detached leader has lingered long enough, or the lease is lost.
 
-    With `replace` a leader that runs is asked to end first. `order` is for this leader, not for its successors.
+    With `replace` a leader that runs is asked to end first. A `standby` waits until there is none, and a "spare" leads
+    only where the leader before it is missed. `order` is for this leader, not for its successors.
     Returns why it ended. `report` gets a line for a person now and then. Started, with its term, once it answers
     requests. Raises LeadershipLost where another leads or took over, StateError and SettingsError for what lies in
     the profile.
@@ -78,32 +87,46 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
     stop = trio.Event() if stop is None else stop
     if not detached:
         profile.stopped.unlink(missing_ok=True)
-    if standby:
-        tls_context()
+    own = identity.ours(__version__)
+    relevance = Relevance(profile, own.runtime_build) if standby == "spare" else None
+    if standby == "spare" and FileLock.is_held(profile.standby_lock):
+        return "another one stands by"
     with single_fault():
-        async with leadership.hold_leadership(
-            profile, settings, standby=standby, replace=replace, report=report
-        ) as lease:
-            if profile.stopped.exists():  # since we were started: a standby must not undo what a person wants
-                return STOPPED
-            secrets = _secrets(profile, settings)
-            before = leadership.read_leader(profile)
-            async with (
-                open_store(profile.database, holder=lease.instance, after_epoch=before.epoch if before else 0) as store,
-                open_api(settings.token.reveal(), root=settings.api_root, proxy=settings.proxy) as api,
-            ):
-                lease.epoch = store.epoch
-                if profile.config_toml.exists():  # and only now: what cannot lead leaves the settings as they were
-                    store_settings(profile, settings)
-                crash.point("after-epoch")
-                if store.notice:
-                    report(store.notice)
-                with open_endpoint(settings.socket or profile.leader_socket) as endpoint:
-                    linger = settings.linger if detached else None
-                    leader = _Leader(lease, settings, store, api, endpoint, secrets, linger, order)
-                    if store.notice:
-                        leader.notices.say(store.notice)
-                    return await leader.run(stop, task_status)
+        async with open_api(settings.token.reveal(), root=settings.api_root, proxy=settings.proxy) as api:
+            facts = await rehearse(settings, api) if standby else None
+            try:
+                async with leadership.hold_leadership(
+                    profile,
+                    settings,
+                    standby=bool(standby),
+                    replace=replace,
+                    report=report,
+                    lost_relevance=relevance.lost if relevance is not None else lambda: None,
+                ) as lease:
+                    if profile.stopped.exists():  # since we were started: nobody must undo what a person wants
+                        return STOPPED
+                    before = leadership.read_leader(profile)
+                    if relevance is not None and (reason := relevance.over(before)):
+                        return reason
+                    secrets = _secrets(profile, settings)
+                    after = before.epoch if before else 0
+                    async with open_store(profile.database, holder=lease.instance, after_epoch=after) as store:
+                        lease.epoch = store.epoch
+                        if profile.config_toml.exists():  # and only now: what cannot lead leaves the settings alone
+                            store_settings(profile, settings)
+                        crash.point("after-epoch")
+                        if store.notice:
+                            report(store.notice)
+                        with open_endpoint(settings.socket or profile.leader_socket) as endpoint:
+                            linger = settings.linger if detached else None
+                            leader = _Leader(lease, settings, store, api, endpoint, secrets, linger, order)
+                            if facts is not None:
+                                leader.term.bot = facts  # and asked for anew: they may be days old
+                            if store.notice:
+                                leader.notices.say(store.notice)
+                            return await leader.run(stop, task_status)
+            except leadership.NotNeeded as reason:
+                return str(reason)
 
 
 def _secrets(profile: home.Profile, settings: Settings) -> tuple[str, str]:
@@ -176,6 +199,7 @@ class _Leader:
         self.term.deliveries.ails = self._note_storage
         self.renewal = Renewal()
         self.lobby = LobbyDesk(term=self.term, rules=self._rules, call=self.sender.call)
+        self.used_at = -MISSED_FOR
         self.intake = Intake(
             term=self.term,
             rules=self._rules,
@@ -206,19 +230,20 @@ class _Leader:
             await nursery.start(
                 partial(serve_bus, self.endpoint.listener, self.requests.respond, is_known=self.requests.knows)
             )
-            # in this order: who finds a new leader at the endpoint shall not read the record of an earlier one
-            await self.lease.publish_record(self.endpoint.public, self.identity)
-            self.lease.check()
-            self.endpoint.publish()
-            crash.point("after-publish")
-            nursery.start_soon(self._prune)
-            nursery.start_soon(self._follow_members)
-            nursery.start_soon(self._purge)
-            nursery.start_soon(self._learn_bot)
-            task_status.started(term)
-            log.info("leading in epoch %d, bot %d", self.store.epoch, self.settings.bot_id)
             async with trio.open_nursery() as polling:
-                polling.start_soon(self._poll)
+                polling.start_soon(self._poll)  # what it brings is stored, and waits for those who come back
+                # in this order: who finds a new leader at the endpoint shall not read the record of an earlier one
+                await self.lease.publish_record(self.endpoint.public, self.identity)
+                self.lease.check()
+                self.endpoint.publish()
+                crash.point("after-publish")
+                nursery.start_soon(self._prune)
+                nursery.start_soon(self._follow_members)
+                nursery.start_soon(self._purge)
+                nursery.start_soon(self._learn_bot)
+                nursery.start_soon(self._keep_spare)
+                task_status.started(term)
+                log.info("leading in epoch %d, bot %d", self.store.epoch, self.settings.bot_id)
                 polling.start_soon(self._watch_hearing)
                 polling.start_soon(self._watch_clocks)
                 reason = await self._wait_until_over(stop)
@@ -226,9 +251,13 @@ class _Leader:
                 polling.cancel_scope.cancel(reason)
             with trio.move_on_after(DRAIN_LIMIT):
                 await self.sender.drain()
+            missed = reason == TOLD and trio.current_time() - self.used_at < MISSED_FOR
             nursery.cancel_scope.cancel(reason)
         self.lease.check()  # the locks are held to the last: nobody can have published in our place
         self.endpoint.withdraw()
+        if not missed:
+            with suppress(StateError):  # a full disk: then a spare leads until nobody needs it
+                await self.lease.publish_record(self.endpoint.public, self.identity, state=ENDED)
         log.info("ended: %s", reason)
         return reason
 
@@ -285,7 +314,7 @@ class _Leader:
 
         async with trio.open_nursery() as nursery:
             scope = nursery.cancel_scope
-            nursery.start_soon(wait_for, stop.wait, "it was told to stop", scope)
+            nursery.start_soon(wait_for, stop.wait, TOLD, scope)
             nursery.start_soon(wait_for, self.term.stop_wanted.wait, STOPPED, scope)
             nursery.start_soon(wait_for, self._wait_stopped, STOPPED, scope)
             nursery.start_soon(wait_for, self._wait_unused, "no follower was left", scope)
@@ -307,10 +336,15 @@ class _Leader:
             if len(self.registry) or self.term.deliveries.total_waiting():
                 unused_since = trio.current_time()
 
+    async def _keep_spare(self) -> None:
+        await keep_spare(self.lease.profile, self.settings, wanted=lambda: len(self.registry) > 0)
+
     async def _prune(self) -> None:
         """Once a second: let go of followers that fell silent, and keep the endpoint where it can be found."""
         while True:
             await trio.sleep(PRUNE_EVERY)
+            if len(self.registry):
+                self.used_at = trio.current_time()
             for member in self.requests.prune():
                 log.warning("%s has not been heard for more than 5 s; its thread stays its own", member.key)
             self.lease.check()

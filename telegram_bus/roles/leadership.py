@@ -34,16 +34,27 @@ from telegram_bus.roles.record import LeaderRecord, read_leader, write_leader
 from telegram_bus.roles.settings import Settings
 from telegram_bus.wire.client import request_once
 
-__all__ = ["LeaderRecord", "Term", "Times", "bot_lock_path", "hold_leadership", "read_leader"]
+__all__ = ["LeaderRecord", "NotNeeded", "Term", "Times", "bot_lock_path", "hold_leadership", "read_leader"]
 
 log = logging.getLogger(__name__)
+
+STANDBY_POLL: Final = POLL if not hasattr(os, "pidfd_open") else 0.25
+"""Seconds between two tries of whoever waits for days; where a process can be waited for, its end rings at once."""
 
 RING_ANEW: Final = 1.0
 """Seconds after which another look is taken at who holds the locks."""
 
 Report = Callable[[str], None]
 
+
+class NotNeeded(LeadershipLost):
+    """A spare that stood by is of no use any more."""
+
+
 _How = Literal["try", "wait", "replace"]
+
+Relevant = Callable[[], str | None]
+"""Why nobody needs whoever waits for the locks any more; None: go on waiting."""
 
 
 def bot_lock_path(settings: Settings) -> Path:
@@ -133,16 +144,18 @@ async def hold_leadership(
     replace: bool = False,
     report: Report = log.info,
     times: Times = DEFAULT_TIMES,
+    lost_relevance: Relevant = lambda: None,
 ) -> AsyncIterator[Term]:
     """Lead while the block runs. With `standby` wait for the locks as long as it takes, with `replace` ask the leader
     that runs to end first, else refuse where one leads.
 
-    `report` gets lines for a person while this waits. Raises LeadershipLost where another leads, and when the locks
+    `report` gets lines for a person while this waits. A standby asks now and then whether it `lost_relevance`, and
+    raises NotNeeded then. Raises LeadershipLost where another leads, and when the locks
     are lost (the block is cancelled then); StateError where the directories or locks cannot be had.
     """
     profile.ensure()
     how: _How = "replace" if replace else "wait" if standby else "try"
-    locks = await _take_locks(profile, settings, how, report, times)
+    locks = await _take_locks(profile, settings, how, report, times, lost_relevance)
     instance = f"leader:{os.getpid()}:{time.time_ns() // 1_000_000}:{os.urandom(4).hex()}"
     term = Term(profile, instance, time.time(), locks=locks)
     failure: Exception | None = None
@@ -174,7 +187,7 @@ async def _keep_renewing(term: Term, every: float) -> None:
 
 
 async def _take_locks(
-    profile: Profile, settings: Settings, how: _How, report: Report, times: Times
+    profile: Profile, settings: Settings, how: _How, report: Report, times: Times, lost_relevance: Relevant
 ) -> tuple[FileLock, ...]:
     held = _try_locks(profile, settings)
     if isinstance(held, Profile):
@@ -182,7 +195,7 @@ async def _take_locks(
             held = await _replace(profile, settings, held, report, times)
         elif how == "wait":
             report(f"standing by; the bot is held by {describe(held)}")
-            held = await _wait_for_locks(profile, settings, held, report, times)
+            held = await _stand_by(profile, settings, held, report, times, lost_relevance)
         elif await answering_leader(held, times.probe) is None:
             # it starts, ends, or is frozen: all of which show soon
             with trio.move_on_after(times.lease + times.probe + times.farewell + times.patience) as limit:
@@ -199,6 +212,45 @@ async def _take_locks(
             "telegram-bus leader --replace, or wait with --standby"
         )
     return held
+
+
+async def _stand_by(
+    profile: Profile, settings: Settings, holder: Profile, report: Report, times: Times, lost_relevance: Relevant
+) -> tuple[FileLock, ...]:
+    """Wait for the locks, and let it be known that somebody waits; several may."""
+    locks: tuple[FileLock, ...] | str | StateError = "it was not needed"
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_hold_standby_lock, profile)
+
+        async def wait() -> None:
+            nonlocal locks
+            try:
+                locks = await _wait_for_locks(profile, settings, holder, report, times, every=STANDBY_POLL)
+            except StateError as error:
+                locks = error
+            nursery.cancel_scope.cancel("the wait is over")
+
+        nursery.start_soon(wait)
+        while (reason := lost_relevance()) is None:  # noqa: ASYNC110 - other processes make it so
+            await trio.sleep(RING_ANEW)
+        locks = reason if isinstance(locks, str) else locks
+        nursery.cancel_scope.cancel(reason)
+    if isinstance(locks, str):
+        raise NotNeeded(locks)
+    if isinstance(locks, StateError):
+        raise locks
+    return locks
+
+
+async def _hold_standby_lock(profile: Profile) -> None:
+    while True:
+        with suppress(StateError):
+            lock = FileLock.try_lock(profile.standby_lock)
+            if lock is not None:
+                with lock:
+                    while lock.is_intact():  # noqa: ASYNC110 - as above
+                        await trio.sleep(RING_ANEW)
+        await trio.sleep(RING_ANEW)
 
 
 def _held_lock(profile: Profile, settings: Settings) -> Path:
@@ -249,8 +301,9 @@ async def _wait_for_locks(
     times: Times,
     *,
     refused_by: trio.CancelScope | None = None,
+    every: float = POLL,
 ) -> tuple[FileLock, ...]:
-    """Try the locks every 25 ms, and when their holder ends, while watching whoever holds them.
+    """Try the locks every 25 ms (or `every` s), and when their holder ends, while watching whoever holds them.
 
     An answer of the holder cancels `refused_by`, where it is given.
     """
@@ -264,7 +317,7 @@ async def _wait_for_locks(
                 ring, bell = trio.open_memory_channel[None](1)
                 nursery.start_soon(_ring_when_it_ends, holder, ring)
                 while isinstance(held, Profile) and held.directory == holder.directory:
-                    with trio.move_on_after(POLL):
+                    with trio.move_on_after(every):
                         await bell.receive()
                     try:
                         held = _try_locks(profile, settings)

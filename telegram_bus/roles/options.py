@@ -234,6 +234,16 @@ OPTIONS: Final[tuple[Option, ...]] = (
         parse=_switch,
     ),
     Option(
+        name="spare",
+        flag="--no-spare",
+        variable="TELEGRAM_BUS_SPARE",
+        key="spare",
+        default=True,
+        default_text="kept",
+        help="keep no second process ready that takes over within a tenth of a second when the leader dies",
+        parse=_switch,
+    ),
+    Option(
         name="other_bot",
         flag="--other-bot",
         default=False,

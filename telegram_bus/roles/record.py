@@ -14,12 +14,15 @@ from telegram_bus.core.election import Holder
 from telegram_bus.core.values import ProtocolIdentity
 from telegram_bus.home import Profile, atomic_write
 
-__all__ = ["LeaderRecord", "read_leader", "write_leader"]
+__all__ = ["ENDED", "LeaderRecord", "read_leader", "write_leader"]
 
 log = logging.getLogger(__name__)
 
 VERSION: Final = 1
 RECORD_MAX: Final = 1 << 16
+
+ENDED: Final = "ended"
+"""The state of a leader that ended in order and is not missed: a spare does not take its place."""
 
 
 @frozen(kw_only=True)

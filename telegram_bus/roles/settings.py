@@ -56,6 +56,7 @@ class Settings:
     token_file: Path | None = None
     token_command: str | None = None
     store_token: bool = True
+    spare: bool = True
     socket: Path | None = None
     secret_file: Path | None = None
     proxy: str | None = None
@@ -107,7 +108,17 @@ def load_settings(
         allow=_allow(values),
         **{
             name: values[name]
-            for name in ("api_root", "interpreter", "store_token", "socket", "secret_file", "proxy", "linger", "expire")
+            for name in (
+                "api_root",
+                "interpreter",
+                "store_token",
+                "spare",
+                "socket",
+                "secret_file",
+                "proxy",
+                "linger",
+                "expire",
+            )
         },
         keep=Retention(**{what: _ms(values[name]) for name, what in _KEEP.items()}),
     )
@@ -135,6 +146,8 @@ def store_settings(profile: Profile, settings: Settings) -> None:
     for name, value in _times(settings).items():
         if value != option(name).default:
             content[name] = "never" if value is None else _short(value)
+    if not settings.spare:
+        content["spare"] = False
     if settings.store_token:
         if settings.token_file is not None:
             content["token_file"] = str(settings.token_file)

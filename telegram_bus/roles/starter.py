@@ -52,6 +52,8 @@ PARENT_VARIABLE: Final = "TELEGRAM_BUS_PARENT"
 
 LOCK_EVERY: Final = 0.25
 """Seconds between two tries for the start lock: a starter that died is replaced so fast."""
+STANDBY_SECONDS: Final = 1.5
+"""What a standby has for taking over, which is a matter of milliseconds; then it counts as frozen itself."""
 LOOK: Final = 0.01
 """Seconds between two looks at leader.json while there is no leader: a look takes 2 µs."""
 STUCK: Final = 60.0
@@ -148,6 +150,7 @@ class _Search:
     times: Times
     obeys_back_off: bool = True
     starts_at: float = -math.inf
+    _began: float = field(factory=trio.current_time)
     _lock: FileLock | None = None
     _lock_tried: float = -LOCK_EVERY
     _doubt: str | None = None
@@ -222,8 +225,12 @@ class _Search:
         # nothing speaks against a start: now look at what costs more
         if not _interpreter(self.profile):
             return decide_start(evolve(at, configured=False))
+        if trio.current_time() - self._began < STANDBY_SECONDS and FileLock.is_held(self.profile.standby_lock):
+            return decide_start(evolve(at, standby=True))
         held = self._have_lock() or self._lock_is_stuck()
-        return decide_start(evolve(at, start_lock_held=held, leader_lock_free=held and self._leader_lock_is_free()))
+        return decide_start(
+            evolve(at, start_lock_held=held, leader_lock_free=held and not FileLock.is_held(self.profile.leader_lock))
+        )
 
     def _have_lock(self) -> bool:
         now = trio.current_time()
@@ -242,13 +249,6 @@ class _Search:
         with suppress(OSError):
             return time.time() - self.profile.start_lock.stat().st_mtime > self._bypass_after
         return False
-
-    def _leader_lock_is_free(self) -> bool:
-        lock = FileLock.try_lock(self.profile.leader_lock)
-        if lock is None:
-            return False
-        lock.close()
-        return True
 
     async def _start(self) -> LeaderRecord:
         """Start a leader and wait until it (or another) answers; the start lock is held meanwhile."""

@@ -28,6 +28,7 @@ from telegram_bus.core.threads import free_slot
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.core.values import Number
 from telegram_bus.home import Profile
+from telegram_bus.locks import FileLock
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.buttons import LeaderButtons
 from telegram_bus.roles.calls import Calls
@@ -328,6 +329,7 @@ class Term:
             "chat": {"id": self.threads.chat_id, "kind": "private" if self.threads.chat_id > 0 else "group"},
             "last_poll_ms": None if since_poll is None else now_ms() - round(since_poll * 1000),
             "waiting": self.deliveries.total_waiting(),
+            "standby": FileLock.is_held(self.profile.standby_lock),
             "followers": [self._follower(member) for member in self.registry],
         }
 

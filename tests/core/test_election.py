@@ -200,6 +200,7 @@ COLD = Situation(start_lock_held=True, leader_lock_free=True)
     [
         (evolve(COLD, answered=True, stopped=True), Follow),
         (COLD, Start),
+        (evolve(COLD, standby=True), WaitForLeader),
         (evolve(COLD, start_lock_held=False), WaitForLeader),
         (evolve(COLD, leader_lock_free=False), WaitForLeader),
         (evolve(COLD, stopped=True), Stay),
@@ -225,6 +226,7 @@ def test_stopped_is_told_from_other_reasons_to_stay() -> None:
         stopped=st.booleans(),
         may_start=st.booleans(),
         configured=st.booleans(),
+        standby=st.booleans(),
         start_lock_held=st.booleans(),
         leader_lock_free=st.booleans(),
         retry_in=st.sampled_from([0.0, 1.0]),
@@ -237,6 +239,7 @@ def test_whoever_starts_holds_the_start_lock_and_found_the_leader_lock_free(at: 
         assert at.may_start
         assert at.configured
         assert not at.stopped
+        assert not at.standby
 
 
 def test_delays_grow_from_50_ms_to_a_second_and_jitter_shortens_them() -> None:

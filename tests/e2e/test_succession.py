@@ -123,3 +123,43 @@ def test_three_followers_go_on_in_their_threads_when_the_leader_is_killed(bus: B
         if m["from"]["is_bot"] and "text" in m
     ]
     assert len(answers) == len(set(answers)) == 6
+
+
+def leaders_of(bus: Bus) -> list[int]:
+    """All leader processes of the bus's home, spares included."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        try:
+            words = (directory / "cmdline").read_bytes().split(b"\0")
+            environ = (directory / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"leader" in words and f"TELEGRAM_BUS_HOME={bus.environ['TELEGRAM_BUS_HOME']}".encode() in environ:
+            found.append(int(directory.name))
+    return found
+
+
+def test_a_spare_leader_takes_over_at_once_and_goes_when_the_bus_is_stopped(bus: Bus) -> None:
+    bus.environ["TELEGRAM_BUS_SPARE"] = "yes"
+    bus.lead()
+    thread = bus.follow("one")
+    first = bus.wait_status(lambda status: status["standby"])
+    [spare] = set(leaders_of(bus)) - {first["pid"]}
+    os.kill(int(str(first["pid"])), signal.SIGKILL)
+    bus.sandbox.say("still there?", thread_id=thread)
+    bus.sandbox.wait_for_message("one got: still there?", thread_id=thread, within=PATIENCE)
+    second = bus.wait_status(lambda status: len(status["followers"]) == 1 and status["standby"])
+    assert second["pid"] == spare
+
+    os.kill(spare, signal.SIGTERM)  # a leader that is told to end while it is needed is missed as well
+    bus.sandbox.say("and now?", thread_id=thread)
+    bus.sandbox.wait_for_message("one got: and now?", thread_id=thread, within=PATIENCE)
+    third = bus.wait_status(lambda status: len(status["followers"]) == 1)
+    assert third["pid"] not in (first["pid"], spare)
+    assert third["epoch"] == int(str(first["epoch"])) + 2
+
+    subprocess.run([sys.executable, "-m", "telegram_bus", "stop"], env=bus.environ, capture_output=True, check=True)
+    deadline = time.monotonic() + PATIENCE
+    while set(leaders_of(bus)) - {first["pid"]}:  # the first one is this process's child, and not yet waited for
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
