@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 
 from attrs import frozen
 
-__all__ = ["STATES", "Condition", "LeaderState", "worst_first"]
+__all__ = ["STATES", "Condition", "LeaderState", "advice", "worst_first"]
 
 LeaderState = Literal[
     "stopped",
@@ -39,3 +39,22 @@ class Condition:
 def worst_first(conditions: Iterable[Condition]) -> list[Condition]:
     """All conditions; `serving` and `starting` only where there is nothing else to say of polling."""
     return sorted(conditions, key=lambda condition: STATES.index(condition.state))
+
+
+_ADVICE: Final[dict[LeaderState, str]] = {
+    "unauthorised": "take the bot's present token from @BotFather and give it to telegram-bus leader",
+    "webhook": "remove the webhook, or let the leader do it: telegram-bus leader --delete-webhook",
+    "conflict": "end the other program that uses this bot's token, or have @BotFather make a new token",
+    "storage": "make room on the disk, or mend it; it goes on by itself then",
+    "deaf": "look for another program that uses this bot's token",
+    "offline": "look at this machine's network; it goes on by itself",
+    "rate-limited": "Telegram asked to wait; it goes on by itself",
+}
+"""What a person can do about a state whose detail does not say it already."""
+
+
+def advice(condition: Condition) -> str:
+    """What is wrong and what to do, in one line."""
+    what = f"{condition.state}: {condition.detail}" if condition.detail else condition.state
+    todo = _ADVICE.get(condition.state)
+    return what if todo is None or todo in what else f"{what} — {todo}"

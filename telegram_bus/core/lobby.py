@@ -1,43 +1,69 @@
-"""What the leader itself says in the main chat: who is here, how they do, and how to reach one."""
+"""What the leader itself says in the main chat: who is here, what they do, what is wrong, and how to reach one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, assert_never
+from typing import Any, Final, Literal, NamedTuple
 
 from attrs import frozen
 
-from telegram_bus.core.routing import LobbyTopic
-from telegram_bus.core.text import units
+from telegram_bus.core.text import counted, units
 
-__all__ = ["AgentLine", "BusLine", "age", "answer", "thread_link"]
+__all__ = ["AgentLine", "BusLine", "Said", "Topic", "age", "answer", "shared_intro", "thread_link"]
 
 SHOWN: Final = 40  # agents in one answer: more are no help on a phone
-LIST_LIMIT: Final = 3_500  # UTF-16 units of the list of agents: a message has 4,096, and some are said around it
+LIST_LIMIT: Final = 3_000  # UTF-16 units of the list of agents: a message has 4,096, and some are said around it
+DOING_LIMIT: Final = 100  # UTF-16 units of what an agent says it does
 
 _HOW: Final = "To reach an agent, write in its thread."
+_HOW_SHARED: Final = (
+    "All agents write here, each with its name first. To reach one, reply to a message of it, or choose it: /use NAME."
+)
+
+Topic = Literal["status", "agents", "help", "who", "unowned button", "other chat"]
+
+
+class Said(NamedTuple):
+    """A text, and the entities that link an agent's name to its thread."""
+
+    text: str
+    entities: list[dict[str, Any]]
 
 
 @frozen(kw_only=True)
 class AgentLine:
-    """One agent as a person sees it; ages are seconds."""
+    """One agent as a person sees it; ages are seconds, `doing` is what it says of itself."""
 
     name: str
     link: str | None
     online: bool
     age: float
     waiting: int
+    doing: str | None = None
+    doing_age: float = 0.0
+    needs_person: bool = False
+    muted: bool = False
+    spoken_to: bool = False
+    """Whether the person who asks writes to it, where agents share the main chat."""
+    spoke_last: bool = False
 
 
 @frozen(kw_only=True)
 class BusLine:
-    """The bus as a person sees it; `since_poll` is seconds since Telegram last answered a poll, None for never."""
+    """The bus as a person sees it; `since_poll` is seconds since Telegram last answered a poll, None for never.
+
+    `troubles` are all that is wrong, each with what to do; `unowned` counts messages that wait for a person's choice;
+    `shared` says whether agents share the main chat.
+    """
 
     bot: str
     state: str
     detail: str | None
     since_poll: float | None
     waiting: int
+    troubles: tuple[str, ...] = ()
+    unowned: int = 0
+    shared: bool = False
 
 
 def age(seconds: float) -> str:
@@ -56,11 +82,31 @@ def thread_link(chat_id: int, thread_id: int | None) -> str | None:
     return f"https://t.me/c/{text[4:]}/{thread_id}"
 
 
+def shared_intro(why: str, *, everyone: bool) -> str:
+    """What people are told once when agents share the main chat; `why` is the reason with the switch to turn."""
+    if everyone:
+        return f"{why}.\n\nUntil then: {_HOW_SHARED}"
+    return (
+        f"{why}.\n\nUntil then agents without a thread write here. To reach one, reply to it, or choose it: /use NAME."
+    )
+
+
+def _state(agent: AgentLine) -> str:
+    if not agent.online:
+        return f"away for {age(agent.age)}"
+    if agent.doing:
+        doing = " ".join(agent.doing.split())
+        while units(doing) > DOING_LIMIT:
+            doing = doing[: DOING_LIMIT - 1].rstrip() + "…" if len(doing) > DOING_LIMIT else doing[:-1]
+        return f"{doing}, for {age(agent.doing_age)}" + (" (waits for you)" if agent.needs_person else "")
+    return f"here for {age(agent.age)}" + (", waits for you" if agent.needs_person else "")
+
+
 def _agent(agent: AgentLine) -> str:
-    state = f"here for {age(agent.age)}" if agent.online else f"away for {age(agent.age)}"
-    waiting = f", {agent.waiting} waiting" if agent.waiting else ""
-    link = f"\n  {agent.link}" if agent.link else ""
-    return f"{'●' if agent.online else '○'} {agent.name} — {state}{waiting}{link}"
+    more = [f"{agent.waiting} waiting"] if agent.waiting else []
+    more += [word for word, is_so in (("muted", agent.muted), ("you write to it", agent.spoken_to)) if is_so]
+    more += ["spoke last"] if agent.spoke_last else []
+    return f"{'●' if agent.online else '○'} {agent.name} — {', '.join([_state(agent), *more])}"
 
 
 def _list(agents: Sequence[AgentLine]) -> str:
@@ -80,30 +126,54 @@ def _list(agents: Sequence[AgentLine]) -> str:
 
 def _status(bus: BusLine, agents: Sequence[AgentLine]) -> str:
     polled = "never" if bus.since_poll is None else f"{age(bus.since_poll)} ago"
-    detail = f" ({bus.detail})" if bus.detail else ""
+    detail = f" ({_short(bus.detail)})" if bus.detail and not bus.troubles else ""
     waiting = f"{bus.waiting} waiting" if bus.waiting else "nothing waits"
-    return f"{bus.bot}: {bus.state}{detail}, last poll {polled}, {waiting}\n\n{_list(agents)}"
+    lines = [f"{bus.bot}: {bus.state}{detail}, last poll {polled}, {waiting}"]
+    lines += [f"⚠ {_short(trouble)}" for trouble in bus.troubles[:3]]
+    if bus.unowned:
+        lines.append(f"⚠ {counted(bus.unowned, 'message')} that no agent has yet: choose who gets them, where they are")
+    return "\n".join(lines) + f"\n\n{_list(agents)}"
 
 
-def answer(topic: LobbyTopic, bus: BusLine, agents: Sequence[AgentLine]) -> str:
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
+def _said(text: str, agents: Sequence[AgentLine]) -> Said:
+    """The text with each agent's name as a link to its thread."""
+    links = {f"{'●' if one.online else '○'} {one.name} — ": (one.name, one.link) for one in agents if one.link}
+    entities: list[dict[str, Any]] = []
+    offset = 0
+    for line in text.split("\n"):
+        head, dash, _ = line.partition(" — ")
+        if dash and (known := links.get(head + dash)) is not None:
+            name, link = known
+            entities.append({"type": "text_link", "offset": offset + 2, "length": units(name), "url": link})
+        offset += units(line) + 1
+    return Said(text, entities)
+
+
+def answer(topic: Topic, bus: BusLine, agents: Sequence[AgentLine]) -> Said:
     """The leader's answer to a message that belongs to nobody else."""
+    how = _HOW_SHARED if bus.shared else _HOW
     match topic:
         case "status":
-            return _status(bus, agents)
+            return _said(_status(bus, agents), agents)
         case "agents":
-            return _list(agents)
+            return _said(_list(agents), agents)
         case "help":
-            return (
-                f"Each agent on your machines has a thread of its own in this chat. {_HOW}\n\n"
-                "/status — what is going on\n/agents — who is here\n/help — this text"
+            use = "/use NAME — whom you write to here\n" if bus.shared else ""
+            each = "" if bus.shared else "Each agent on your machines has a thread of its own in this chat. "
+            return Said(
+                f"{each}{how}\n\n"
+                f"/status — what is going on\n/agents — who is here\n{use}"
+                "/mute, /mute 2h — an agent's messages make no sound (for that long); /unmute ends it\n"
+                "/help — this text",
+                [],
             )
         case "who":
-            return f"Nobody reads the main chat but me. {_HOW}\n\n{_list(agents)}"
-        case "unowned thread":
-            return f"No agent has this thread, so nobody got your message. {_HOW}\n\n{_list(agents)}"
+            return _said(f"Nobody reads the main chat but me. {how}\n\n{_list(agents)}", agents)
         case "unowned button":
-            return "The agent that offered this button is not known any more."
+            return Said("The agent that offered this button is not known any more.", [])
         case "other chat":
-            return f"{bus.bot} works in another chat; write to your agents there."
-        case _:
-            assert_never(topic)
+            return Said(f"{bus.bot} works in another chat; write to your agents there.", [])

@@ -13,14 +13,15 @@ __all__ = ["Deliver", "Drop", "DropReason", "Lobby", "Owners", "Route", "Rules",
 
 DropReason = Literal["stranger", "own", "service", "unknown kind", "edit of nobody's message", "nobody's message"]
 
-LobbyTopic = Literal["status", "agents", "help", "who", "unowned thread", "unowned button", "other chat"]
+LobbyTopic = Literal[
+    "status", "agents", "help", "use", "mute", "unmute", "who", "unowned", "unowned button", "other chat", "migrated"
+]
+"""What the leader sees to itself; `unowned` is a message that waits until a person has chosen who gets it."""
 
-_COMMANDS: Final[dict[str, LobbyTopic]] = {
-    "status": "status",
-    "agents": "agents",
-    "help": "help",
-    "start": "help",
-}
+_EVERYWHERE: Final[dict[str, LobbyTopic]] = {"agents": "agents", "help": "help", "mute": "mute", "unmute": "unmute"}
+"""The leader's own commands that it takes in the threads of agents too."""
+
+_COMMANDS: Final[dict[str, LobbyTopic]] = {**_EVERYWHERE, "status": "status", "start": "help", "use": "use"}
 """The leader's own commands, in the main chat (General in a forum)."""
 
 
@@ -59,13 +60,22 @@ class Rules:
 
 
 class Owners(Protocol):
-    """Who owns what; both answer a binding key or None."""
+    """Who owns what; all but `shared` answer a binding key or None."""
 
     def of_thread(self, chat_id: int, thread_id: int, /) -> str | None:
         """The follower bound to a thread."""
 
     def of_message(self, chat_id: int, message_id: int, /) -> str | None:
         """The follower that sent a message."""
+
+    def given(self, chat_id: int, message_id: int, /) -> str | None:
+        """The follower that was given a person's message."""
+
+    def shared(self, chat_id: int, /) -> bool:
+        """Whether agents without a thread of their own share the main chat."""
+
+    def chosen(self, chat_id: int, user_id: int, /) -> str | None:
+        """To which of the agents that share the main chat this person writes."""
 
 
 def command_of(text: str, username: str | None) -> str | None:
@@ -84,20 +94,29 @@ def _message(info: UpdateInfo, rules: Rules, owners: Owners) -> Route:
     if info.service:
         return Drop(reason="service")
     edited = info.kind == "edited_message"
+    command = command_of(info.text, rules.username)
+    if not edited and (topic := _EVERYWHERE.get(command or "")) is not None:
+        return Lobby(topic=topic)
     key = None
     if info.thread_id is not None:
         key = owners.of_thread(info.chat_id, info.thread_id)
     elif info.reply_to is not None:
         key = owners.of_message(info.chat_id, info.reply_to)
+    if key is None and edited and info.message_id is not None:
+        key = owners.given(info.chat_id, info.message_id)
     if key is not None:
         return Deliver(key=key)
     if edited:
         return Drop(reason="edit of nobody's message")
-    command = command_of(info.text, rules.username)
     if command is None and info.text.startswith("/") and "@" in info.text.split(maxsplit=1)[0]:
         return Drop(reason="nobody's message")  # a command for another bot of the group
-    topic = _COMMANDS.get(command or "")
-    return Lobby(topic=topic or ("who" if info.thread_id is None else "unowned thread"))
+    if (topic := _COMMANDS.get(command or "")) is not None:
+        return Lobby(topic=topic)
+    if info.thread_id is None and not owners.shared(info.chat_id):
+        return Lobby(topic="who")
+    if info.thread_id is None and info.sender_id is not None:
+        key = owners.chosen(info.chat_id, info.sender_id)
+    return Lobby(topic="unowned") if key is None else Deliver(key=key)
 
 
 def route(info: UpdateInfo, rules: Rules, owners: Owners) -> Route:
@@ -105,8 +124,11 @@ def route(info: UpdateInfo, rules: Rules, owners: Owners) -> Route:
 
     Strangers come first: nothing of theirs is looked at any further. A thread beats a reply, since a
     follower's messages stay in its thread; buttons and reactions go to who sent the message under them,
-    because such updates may carry no thread.
+    because such updates may carry no thread. That a group became a supergroup counts whoever made it one: nobody
+    can make up Telegram's own notice of it.
     """
+    if info.migrated is not None and info.chat_id in info.migrated and rules.chat_id in info.migrated:
+        return Lobby(topic="migrated")
     if info.sender_id == rules.bot_id:
         return Drop(reason="own")
     if info.sender_id is None or info.sender_id not in rules.allowed or info.chat_id is None:

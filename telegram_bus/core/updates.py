@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from telegram_bus.core.envelopes import (
     Delivery,
@@ -19,6 +19,7 @@ from telegram_bus.core.identity import MAX_SAFE_INTEGER, delivery_id
 
 __all__ = [
     "ALLOWED_UPDATES",
+    "GENERAL",
     "SOURCE_MARKER",
     "UpdateInfo",
     "UpdateKind",
@@ -36,6 +37,9 @@ ALLOWED_UPDATES: Final = ("message", "edited_message", "callback_query", "messag
 
 SOURCE_MARKER: Final = "pi_telegram_source_update_id"
 """The field that a carried object gets beside Telegram's own (protocol section 2)."""
+
+GENERAL: Final = 1
+"""The id of a forum's General topic: never sent with a message, always with a chat action (bot-api T3, T17)."""
 
 _SERVICE_FIELDS: Final = frozenset({
     "forum_topic_created", "forum_topic_edited", "forum_topic_closed", "forum_topic_reopened",
@@ -73,6 +77,10 @@ class UpdateInfo:
     text: str = ""
     callback_id: str | None = None
     service: bool = False
+    migrated: tuple[int, int] | None = None
+    """The ids before and after, where the message says that a group became a supergroup."""
+    membership: str | None = None
+    """What the bot is in the chat now (`member`, `kicked`, …), where the update says so."""
     files: tuple[str, ...] = ()
     """The ids of all files in it, those of the message it replies to among them."""
 
@@ -87,7 +95,16 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _thread(message: dict[str, Any]) -> int | None:
-    return _integer(message.get("message_thread_id")) if message.get("is_topic_message") is True else None
+    """The topic that a message is in; General has none, and whoever gives it one means 1 (bot-api T2, T3)."""
+    thread = _integer(message.get("message_thread_id")) if message.get("is_topic_message") is True else None
+    return None if thread == GENERAL else thread
+
+
+def _migrated(message: dict[str, Any], chat_id: int | None) -> tuple[int, int] | None:
+    to, origin = _integer(message.get("migrate_to_chat_id")), _integer(message.get("migrate_from_chat_id"))
+    if chat_id is None or (to is None and origin is None):
+        return None
+    return (chat_id, to) if to is not None else (origin or 0, chat_id)
 
 
 def _from_message(update_id: int, kind: UpdateKind, message: dict[str, Any]) -> UpdateInfo:
@@ -107,6 +124,7 @@ def _from_message(update_id: int, kind: UpdateKind, message: dict[str, Any]) -> 
         sender_id=_integer(_mapping(message.get("from")).get("id")),
         text=text if isinstance(text, str) else "",
         service=not _SERVICE_FIELDS.isdisjoint(message),
+        migrated=_migrated(message, _integer(chat.get("id"))),
         files=tuple(file_ids(message)),
     )
 
@@ -164,7 +182,9 @@ def describe(update: dict[str, Any]) -> UpdateInfo:
     if isinstance(body := update.get("message_reaction"), dict):
         return _from_sender(update_id, "message_reaction", body, "user")
     if isinstance(body := update.get("my_chat_member"), dict):
-        return _from_sender(update_id, "my_chat_member", body, "from")
+        status = _mapping(body.get("new_chat_member")).get("status")
+        info = _from_sender(update_id, "my_chat_member", body, "from")
+        return evolve(info, membership=status if isinstance(status, str) else None)
     return _from_unknown(update_id, update)
 
 

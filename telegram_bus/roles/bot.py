@@ -11,7 +11,7 @@ from attrs import frozen
 
 from telegram_bus.core.errors import ApiError, BusError
 
-__all__ = ["BotFacts", "hindrances", "learn_bot"]
+__all__ = ["BotFacts", "hindrances", "learn_bot", "without_threads"]
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,8 @@ class BotFacts:
     reads_groups: bool | None = None
     is_administrator: bool | None = None
     manages_topics: bool | None = None
+    is_forum: bool | None = None
+    """Whether its group has topics."""
     no_chat: str | None = None
     """Why Telegram does not let the bot into its chat."""
 
@@ -50,7 +52,7 @@ async def learn_bot(call: Callable[[str, Mapping[str, Any]], Awaitable[Any]], bo
                 log.warning("who the bot is will be asked again: %s", error)
             await trio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
-    seat, no_chat = await _look_into_chat(call, bot_id, chat_id)
+    chat, seat, no_chat = await _look_into_chat(call, bot_id, chat_id)
     status = seat.get("status")
     return BotFacts(
         id=bot_id,
@@ -59,23 +61,46 @@ async def learn_bot(call: Callable[[str, Mapping[str, Any]], Awaitable[Any]], bo
         reads_groups=me.get("can_read_all_group_messages"),
         is_administrator=status in ("administrator", "creator") if status else None,
         manages_topics=bool(seat.get("can_manage_topics")) if status else None,
+        is_forum=chat.get("is_forum") is True if chat and chat_id < 0 else None,
         no_chat=no_chat,
     )
 
 
 async def _look_into_chat(
     call: Callable[[str, Mapping[str, Any]], Awaitable[Any]], bot_id: int, chat_id: int
-) -> tuple[Mapping[str, Any], str | None]:
-    """The bot's seat in its group, and why it is not let into its chat; both empty where nobody can tell."""
+) -> tuple[Mapping[str, Any], Mapping[str, Any], str | None]:
+    """The chat, the bot's seat in its group, and why it is not let in; all empty where nobody can tell."""
+    chat: Mapping[str, Any] = {}
     try:
-        await call("getChat", {"chat_id": chat_id})
+        told = await call("getChat", {"chat_id": chat_id})
+        chat = told if isinstance(told, dict) else {}
         if chat_id < 0:
-            return await call("getChatMember", {"chat_id": chat_id, "user_id": bot_id}), None
+            return chat, await call("getChatMember", {"chat_id": chat_id, "user_id": bot_id}), None
     except ApiError as error:
-        return {}, error.description
+        return chat, {}, error.description
     except BusError as error:
         log.info("the chat was not looked into: %s", error)
-    return {}, None
+    return chat, {}, None
+
+
+def without_threads(facts: BotFacts, chat_id: int) -> tuple[str | None, bool] | None:
+    """Why agents get no threads in this chat, with the switch to turn (None: they do), and whether none has one.
+
+    None where Telegram has not said enough.
+    """
+    if chat_id > 0:
+        if facts.has_topics is None:
+            return None
+        switch = "switch on Threaded Mode of the bot in @BotFather's mini app"
+        return (None, False) if facts.has_topics else (f"{facts.name} has no threads in private chats: {switch}", True)
+    if facts.is_forum is None:
+        return None
+    if not facts.is_forum:
+        return f"{facts.name} finds no topics in this group: switch on Topics in the group's settings", True
+    if facts.manages_topics is False:
+        right = "make it an administrator with the right to manage topics"
+        return f"{facts.name} cannot make threads in the group: {right}", False
+    return None, False
 
 
 def hindrances(facts: BotFacts, chat_id: int) -> list[str]:
@@ -83,19 +108,14 @@ def hindrances(facts: BotFacts, chat_id: int) -> list[str]:
     if facts.no_chat is not None:
         remedy = "check --chat; in a private chat open the bot and press Start, to a group add it"
         return [f"{facts.name} cannot use chat {chat_id} (Telegram says: {facts.no_chat}): {remedy}"]
+    threads = without_threads(facts, chat_id)
+    lacking = [threads[0]] if threads is not None and threads[0] is not None else []
     if chat_id > 0:
-        if facts.has_topics is False:
-            switch = "switch on Threaded Mode of the bot in @BotFather's mini app"
-            return [f"{facts.name} has no threads in private chats: {switch}"]
-        return []
+        return lacking
     found = []
     if facts.reads_groups is False and facts.is_administrator is False:
         found.append(
             f"{facts.name} is in privacy mode and no administrator of the group, so it sees only commands and replies: "
             "make it an administrator, or switch off Group Privacy in @BotFather and add it to the group again"
         )
-    if facts.manages_topics is False:
-        found.append(
-            f"{facts.name} cannot make threads in the group: make it an administrator with the right to manage topics"
-        )
-    return found
+    return found + lacking

@@ -16,7 +16,7 @@ from telegram_bus.core.routing import Deliver, Drop, Lobby, Rules, route
 from telegram_bus.core.updates import UpdateInfo, amended, date_of, describe
 from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.keyboards import Ends
-from telegram_bus.roles.lobby import Known, LobbyDesk, look_up_owner
+from telegram_bus.roles.lobby import LobbyDesk, look_up_owner
 from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.term import Term
 from telegram_bus.store import Amendment, NewUpdate, Outcome, StoredUpdate
@@ -42,6 +42,8 @@ class _News:
     bodies: dict[int, bytes] = field(factory=dict)
     presses: list[tuple[str, str | None]] = field(factory=list)
     ends: Ends = field(factory=Ends)
+    migrated: list[tuple[int, int]] = field(factory=list)
+    """The group became a supergroup, from this id to that one."""
 
 
 @define(kw_only=True, eq=False)
@@ -83,6 +85,8 @@ class Intake:
                 self.term.deliveries.thaw(news.frozen.pop(update.seq), news.bodies[update.seq])
             log.info("update %d changed one that waits", edit.update_id)
         self.received += len(batch)
+        for old, new in news.migrated:
+            await self.lobby.migrate(old, new)
         for query_id, owner in news.presses:
             self.term.buttons.expect(query_id, owner)
         self.term.keyboards.note_ends(news.ends)
@@ -104,9 +108,13 @@ class Intake:
                 log.warning("passed over: %s", error)
                 continue
             await look_up_owner(self.term, info)
+            await self.lobby.notice(info, rules)
             row = self._row(body, info, rules)
             if row is None:
                 continue
+            if info.migrated is not None:
+                news.migrated.append(info.migrated)
+                rules = evolve(rules, chat_id=info.migrated[1])
             row = await self.term.keyboards.weigh(info, raw, row, news.ends)
             if info.callback_id is not None:
                 news.presses.append((info.callback_id, row.owner_key))
@@ -141,7 +149,7 @@ class Intake:
     def _row(self, body: bytes, info: UpdateInfo, rules: Rules) -> NewUpdate | None:
         owner: str | None = None
         outcome: Outcome | None = None
-        match route(info, rules, Known(self.term)):
+        match route(info, rules, self.lobby.known):
             case Drop(reason="unknown kind") if info.sender_id in rules.allowed and info.chat_id == rules.chat_id:
                 log.info(
                     "update %d is of a kind that no follower takes (%s); kept for a while", info.update_id, info.kind

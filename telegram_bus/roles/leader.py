@@ -16,7 +16,6 @@ from telegram_bus import log as logs
 from telegram_bus._version import __version__
 from telegram_bus.botapi.poller import Order, Renewal, run_poller
 from telegram_bus.botapi.polling import PollState
-from telegram_bus.botapi.sender import Sender
 from telegram_bus.botapi.transport import BotApi, open_api
 from telegram_bus.core import admission, identity
 from telegram_bus.core.envelopes import Ack, Envelope
@@ -30,6 +29,7 @@ from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.bot import BotFacts, hindrances, learn_bot
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
+from telegram_bus.roles.dressing import DressingSender
 from telegram_bus.roles.files import FileLimits, Files
 from telegram_bus.roles.hearing import watch_clocks, watch_hearing
 from telegram_bus.roles.intake import Intake
@@ -157,7 +157,7 @@ class _Leader:
         self.endpoint, self.linger, self.order = endpoint, linger, order
         self.identity = identity.ours(__version__)
         self.registry = Registry()
-        self.sender = Sender(api, repeatable=repeatable)
+        self.sender = DressingSender(api, repeatable=repeatable)
         self.links = Links()
         self.term = Term(
             profile=lease.profile,
@@ -198,7 +198,12 @@ class _Leader:
         self.term.away_since = self.absences.since
         self.term.deliveries.ails = self._note_storage
         self.renewal = Renewal()
-        self.lobby = LobbyDesk(term=self.term, rules=self._rules, call=self.sender.call)
+        self.lobby = LobbyDesk(term=self.term, rules=self._rules, call=self.sender.call, migrate=self._migrate)
+        self.sender.dress = self._dress
+        self.term.sharing.learn = self._look
+        self.term.sharing.say = self.notices.say
+        self.term.sharing.reseat = self._reseat
+        self.term.muting.quiet = settings.quiet_hours
         self.used_at = -MISSED_FOR
         self.intake = Intake(
             term=self.term,
@@ -224,6 +229,7 @@ class _Leader:
             await nursery.start(term.buttons.run)
             await nursery.start(term.keyboards.run)
             await nursery.start(term.typing.run)
+            await nursery.start(term.sharing.run)
             await nursery.start(self.lobby.run)
             await nursery.start(self.notices.run)
             await nursery.start(self.absences.run)
@@ -382,13 +388,47 @@ class _Leader:
 
     async def _learn_bot(self) -> None:
         """Learn who the bot is, and say what its settings forbid."""
-        facts = await learn_bot(self.api.call, self.settings.bot_id, self.settings.chat)
-        self.term.bot = facts
+        facts = await self._look()
         if not self.lease.profile.config_toml.exists():  # a token that was never right must not stick to the profile
             store_settings(self.lease.profile, self.settings)
         log.info("the bot is %s", facts.name)
         for hindrance in hindrances(facts, self.settings.chat):
             log.warning("%s", hindrance)
+        try:
+            await self.term.sharing.note(facts)
+        except StateError as error:
+            log.warning("whether the chat has threads was not noted: %s", error)
+
+    async def _look(self) -> BotFacts:
+        self.term.bot = await learn_bot(self.api.call, self.settings.bot_id, self.settings.chat)
+        return self.term.bot
+
+    def _reseat(self, member: Member) -> None:
+        """Have a follower register again: with its next heartbeat, a second from now, it hears of its new place."""
+        self.requests.remove(member)
+
+    def _dress(self, key: str, method: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self.term.muting.dress(key, method, self.term.sharing.dress(key, method, body))
+
+    async def _migrate(self, old: int, new: int) -> None:
+        """The group became a supergroup: everything goes on there, under its new id; raises what the store raises."""
+        if old != self.settings.chat or old == new:
+            return
+        await self.term.threads.chat_migrated(old, new)
+        await self.term.sharing.moved(old, new)
+        self.settings = attrs.evolve(self.settings, chat=new)
+        self.notices.chat_id = new
+        if self.lease.profile.config_toml.exists():
+            store_settings(self.lease.profile, self.settings)
+        log.warning("the group %d became the supergroup %d; going on there", old, new)
+        for member in self.registry:
+            self._reseat(member)
+
+    async def _migrated(self, old: int, new: int) -> bool:
+        """As `_migrate`, for who heard it from Telegram's refusal; True where that was news."""
+        news = old == self.settings.chat and old != new
+        await self._migrate(old, new)
+        return news
 
     def _rules(self) -> Rules:
         return Rules(

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, assert_never
 
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 
-from telegram_bus.core import lobby
+from telegram_bus.core import chooser, lobby, sharing
+from telegram_bus.core.chooser import Choice
 from telegram_bus.core.codec import loads
-from telegram_bus.core.errors import BusError, StateError
-from telegram_bus.core.routing import Deliver, Drop, Lobby, LobbyTopic, Rules, route
+from telegram_bus.core.errors import BusError, RequestRefused, StateError
+from telegram_bus.core.routing import Deliver, Drop, Lobby, LobbyTopic, Rules, command_of, route
 from telegram_bus.core.updates import UpdateInfo, describe
+from telegram_bus.roles.buttons import Press
+from telegram_bus.roles.chooser import Chooser
+from telegram_bus.roles.muting import ALL
 from telegram_bus.roles.term import Term
 from telegram_bus.roles.threads import Call
 from telegram_bus.store import StoredUpdate
@@ -26,12 +30,37 @@ log = logging.getLogger(__name__)
 PROMOTION_GRACE: Final = 2.5  # seconds in which the followers of a leader that died find the next one (section 10)
 LOBBY_BATCH: Final = 256  # of what an earlier leader left unanswered; older people have long asked again
 
+_OUT: Final = {
+    "kicked": "the bot was blocked, or thrown out of the group",
+    "left": "the bot is no member of the group",
+}
+"""What the bot is in a chat that takes nothing from it (my_chat_member)."""
+
+
+async def _cannot_bind(_key: str, _thread_id: int) -> None:
+    raise RequestRefused("this leader gives no threads away")
+
+
+async def _stay(_old: int, _new: int) -> None:
+    pass
+
+
+async def _never_parked(_chat_id: int) -> bool:
+    return False
+
+
+async def _not_noted(_chat_id: int, _why: str) -> None:
+    pass
+
 
 class Known:
     """Who owns what, from memory."""
 
     def __init__(self, term: Term) -> None:
         self.of_thread = term.threads.of_thread
+        self.given = term.given_to
+        self.shared = term.sharing.shared
+        self.chosen = term.sharing.chosen
         self._store = term.store
 
     def of_message(self, chat_id: int, message_id: int, /) -> str | None:
@@ -48,14 +77,58 @@ async def look_up_owner(term: Term, info: UpdateInfo) -> None:
 
 @define(kw_only=True, eq=False)
 class LobbyDesk:
-    """Sees to updates without an owner, which are in the store."""
+    """Sees to updates without an owner, which are in the store.
+
+    `bind` gives an agent a thread in the place of its present one, `migrate` has the bus work in a supergroup;
+    `opened` and `closed` hear that a chat takes messages, or none any more.
+    """
 
     term: Term
     rules: Callable[[], Rules]
     call: Call = field(repr=False)
+    bind: Callable[[str, int], Awaitable[None]] = field(default=_cannot_bind, repr=False)
+    migrate: Callable[[int, int], Awaitable[None]] = field(default=_stay, repr=False)
+    opened: Callable[[int], Awaitable[bool]] = field(default=_never_parked, repr=False)
+    closed: Callable[[int, str], Awaitable[None]] = field(default=_not_noted, repr=False)
+    chooser: Chooser = field(init=False, repr=False)
     _channel: tuple[trio.MemorySendChannel[StoredUpdate], trio.MemoryReceiveChannel[StoredUpdate]] = field(
         factory=lambda: trio.open_memory_channel[StoredUpdate](math.inf)  # what is in it is in the store too
     )
+
+    def __attrs_post_init__(self) -> None:
+        self.chooser = Chooser(
+            store=self.term.store,
+            call=self.call,
+            deliveries=self.term.deliveries,
+            sharing=self.term.sharing,
+            live=self.term.choices,
+            bind=self._bind,
+            given=self.term.note_given,
+            now_ms=self.term.now_ms,
+        )
+        self.term.buttons.register(chooser.NOUN, self.chooser.press)
+        self.term.buttons.register(chooser.USE, self._pressed_use)
+
+    @property
+    def known(self) -> Known:
+        """Who owns what."""
+        return Known(self.term)
+
+    async def _bind(self, key: str, thread_id: int) -> None:
+        await self.bind(key, thread_id)
+
+    async def notice(self, info: UpdateInfo, rules: Rules) -> None:
+        """What any update, stored or not, says of the chat: whether it takes messages, and whether it has threads."""
+        if info.chat_id != rules.chat_id:
+            return
+        share = self.term.sharing
+        if info.membership in _OUT:
+            await self.closed(rules.chat_id, _OUT[info.membership])
+        elif info.membership is not None or info.sender_id in rules.allowed:
+            await self.opened(rules.chat_id)
+        in_thread = info.kind == "message" and info.thread_id is not None
+        if info.membership is not None or (in_thread if share.everyone else info.chat_is_private and not in_thread):
+            share.look_again()
 
     def put(self, update: StoredUpdate) -> None:
         """Take an update that is in the store and has no owner."""
@@ -65,9 +138,12 @@ class LobbyDesk:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """See to what is put, and to what an earlier leader left, until cancelled."""
-        for update in await self.term.store.pending(None, LOBBY_BATCH):
+        for update in await self.term.store.lobby.unattended(LOBBY_BATCH):
+            if (migrated := describe(loads(update.body)).migrated) is not None:
+                await self.migrate(*migrated)  # before anything else: what comes now comes from the new chat
             self.put(update)
         task_status.started()
+        await self.chooser.resume()
         async for update in self._channel[1]:
             try:
                 await self._see_to(update)
@@ -82,34 +158,139 @@ class LobbyDesk:
         age = (self.term.now_ms() - self.term.since_ms) / 1000
         await trio.sleep(min(PROMOTION_GRACE, max(0.0, PROMOTION_GRACE - age)))
 
+    def _owner_may_come(self, way: Lobby, info: UpdateInfo) -> bool:
+        return (info.thread_id is not None and self._store_is_new()) or (
+            way.topic == "unowned" and info.thread_id is None
+        )
+
     async def _see_to(self, update: StoredUpdate) -> None:
         info = describe(loads(update.body))
         await look_up_owner(self.term, info)
-        way = route(info, self.rules(), Known(self.term))
-        if isinstance(way, Lobby) and info.thread_id is not None and self._store_is_new():
+        way = route(info, self.rules(), self.known)
+        if isinstance(way, Lobby) and self._owner_may_come(way, info):
             await self._let_owners_come()
-            way = route(info, self.rules(), Known(self.term))
+            way = route(info, self.rules(), self.known)
         match way:
             case Deliver(key=key):  # it has got an owner since
                 await self.term.store.assign(update.seq, key)
                 self.term.note_given(info, key)
                 self.term.deliveries.take_over(update, key)
                 return
+            case Lobby(topic="unowned"):
+                await self.chooser.hold(update, info)
+                return
             case Lobby(topic=topic):
                 try:
-                    await self._say(topic, info)
+                    await self._answer(topic, info)
+                except StateError:
+                    raise
                 except BusError as error:
                     log.warning("update %d got no answer: %s", update.update_id, error)
             case Drop(reason=reason):
                 log.debug("update %d dropped: %s", update.update_id, reason)
         await self.term.store.settle(update.seq, "answered", self.term.now_ms())
 
-    async def _say(self, topic: LobbyTopic, info: UpdateInfo) -> None:
-        text = lobby.answer(topic, self.term.bus_line(), self.term.agent_lines())
+    async def _answer(self, topic: LobbyTopic, info: UpdateInfo) -> None:
+        match topic:
+            case "migrated":
+                assert info.migrated is not None
+                await self.migrate(*info.migrated)
+            case "use":
+                await self._use(info)
+            case "mute" | "unmute":
+                await self._say(info, await self._mute(info, off=topic == "unmute"))
+            case "unowned":
+                raise AssertionError("it waits for a choice")
+            case "status" | "agents" | "help" | "who" | "unowned button" | "other chat":
+                await self._say_of_agents(topic, info)
+            case _:
+                assert_never(topic)
+
+    async def _say_of_agents(self, topic: lobby.Topic, info: UpdateInfo) -> None:
+        bus = self.term.bus_line()
+        if topic == "status":
+            unowned = sum(one.waiting for one in await self.term.store.lobby.choosers())
+            bus = evolve(bus, unowned=unowned)
+        said = lobby.answer(topic, bus, self.term.agent_lines(info.sender_id))
         if info.callback_id is not None:
-            self.term.buttons.say(info.callback_id, text)
+            self.term.buttons.say(info.callback_id, said.text)
             return
+        await self._say(info, said.text, **({"entities": said.entities} if said.entities else {}))
+
+    async def _say(self, info: UpdateInfo, text: str, **more: Any) -> None:
         place: dict[str, Any] = {"chat_id": info.chat_id, "text": text, "link_preview_options": {"is_disabled": True}}
         if info.thread_id is not None:
             place["message_thread_id"] = info.thread_id
-        await self.call("sendMessage", place, info.chat_id)
+        await self.call("sendMessage", place | more, info.chat_id)
+
+    async def _use(self, info: UpdateInfo) -> None:
+        """`/use NAME`: whom the person writes to from now on, where agents share the main chat."""
+        assert info.chat_id is not None
+        assert info.sender_id is not None
+        share = self.term.sharing
+        wanted, here = _words(info), share.present()
+        if not share.shared(info.chat_id):
+            await self._say(info, "Each agent has a thread of its own here: write there, there is nothing to choose.")
+        elif not wanted:
+            text, rows = chooser.selector(share.choice_of(info.sender_id), share.spoke_last, here)
+            await self._say(info, text, reply_markup={"inline_keyboard": rows})
+        elif len(found := sharing.find(wanted, here)) == 1:
+            await self._say(info, await self._choose(info.chat_id, info.sender_id, found[0]))
+        else:
+            await self._say(info, sharing.not_one(wanted, found, here))
+
+    async def _choose(self, chat_id: int, user_id: int, agent: Choice) -> str:
+        got = await self.chooser.choose(chat_id, user_id, agent)
+        return f"You write to {agent.name} now" + (f", which got what waited here ({got})." if got else ".")
+
+    async def _pressed_use(self, press: Press) -> str | None:
+        agent = chooser.named(press.rest, self.term.sharing.present())
+        chat_id, user_id = press.message.get("chat", {}).get("id"), press.user.get("id")
+        if agent is None or not isinstance(chat_id, int) or not isinstance(user_id, int):
+            return "This agent is not here any more."
+        return await self._choose(chat_id, user_id, agent)
+
+    async def _mute(self, info: UpdateInfo, *, off: bool) -> str:
+        """`/mute [NAME] [TIME]` and `/unmute [NAME]`; without a name the thread's owner, else whom one writes to."""
+        wanted, seconds = sharing.mute_of(_words(info))
+        off = off or wanted.casefold() == "off"
+        agent = self._meant("" if off and wanted.casefold() == "off" else wanted, info)
+        if isinstance(agent, str):
+            return agent
+        many = agent.key == ALL
+        if off:
+            sounded = not await self.term.muting.unmute(agent.key)
+            return (
+                f"{agent.name} {'were' if many else 'was'} not muted."
+                if sounded
+                else f"{agent.name} can be heard again."
+            )
+        await self.term.muting.mute(agent.key, seconds)
+        how_long = "until /unmute" if seconds is None else f"for {lobby.age(seconds)}"
+        return f"{agent.name} {'make' if many else 'makes'} no sound {how_long}."
+
+    def _meant(self, wanted: str, info: UpdateInfo) -> Choice | str:
+        """The agent that a command is about, or what to say where there is none."""
+        assert info.chat_id is not None
+        known = self.term.choices()
+        if wanted:
+            found = sharing.find(wanted, known)
+            return found[0] if len(found) == 1 else sharing.not_one(wanted, found, known)
+        if info.thread_id is not None:
+            key = self.term.threads.of_thread(info.chat_id, info.thread_id)
+            if key is None:
+                return "No agent has this thread."
+        else:
+            key = (
+                self.term.sharing.chosen(info.chat_id, info.sender_id or 0)
+                if self.term.sharing.shared(info.chat_id)
+                else None
+            )
+        if key is None:
+            return Choice(ALL, "All agents")
+        return next((one for one in known if one.key == key), Choice(key, key))
+
+
+def _words(info: UpdateInfo) -> str:
+    """What follows the command."""
+    return info.text.partition(" ")[2].strip() if command_of(info.text, None) or "@" in info.text else ""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from attrs import frozen
 
 from telegram_bus.core.errors import SettingsError
+from telegram_bus.core.sharing import hours_of
 from telegram_bus.home import DEFAULT_PROFILE, HOME_VARIABLE, PROFILE_VARIABLE
 
 __all__ = ["DEFAULT_EXPIRE", "DEFAULT_LINGER", "OPTIONS", "Option", "Token", "option"]
@@ -169,6 +170,17 @@ def _linger(value: object) -> float | None:
     if not 0 <= seconds <= 10**9:  # so NaN is refused, and 30 years are enough
         raise ValueError('must be a number of seconds, or "never"')
     return seconds
+
+
+def _hours(value: object) -> tuple[int, int] | None:
+    """Minutes of the day; None for "never"."""
+    text = _text(value)
+    if text == "never":
+        return None
+    hours = hours_of(text)
+    if hours is None:
+        raise ValueError('must be hours such as 22:00-07:00, or "never"')
+    return hours
 
 
 _UNITS: Final = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
@@ -350,6 +362,27 @@ OPTIONS: Final[tuple[Option, ...]] = (
         metavar="TIME",
         help='for how long what people write waits for an agent that is away (90 s, 12 h, 7 d), or "never" to end',
         parse=_duration(1.0),
+    ),
+    Option(
+        name="quiet_hours",
+        flag="--quiet-hours",
+        variable="TELEGRAM_BUS_QUIET_HOURS",
+        key="quiet_hours",
+        default_text="never",
+        metavar="HOURS",
+        help='hours in which no message makes a sound, such as 22:00-07:00 in this machine\'s time, or "never"',
+        parse=_hours,
+    ),
+    Option(
+        name="show_state",
+        flag="--show-state",
+        variable="TELEGRAM_BUS_SHOW_STATE",
+        key="show_state",
+        default=False,
+        default_text="no",
+        metavar="YES",
+        help="whether the icon of an agent's thread shows what it is: idle, busy, away, waiting for you",
+        parse=_switch,
     ),
     Option(
         name="keep_updates",

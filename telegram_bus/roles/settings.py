@@ -36,6 +36,9 @@ TOKEN_COMMAND_SECONDS: Final = 60.0
 """Enough to type a passphrase; a detached leader has nobody to ask and must not hang."""
 
 BOT_KEY: Final = "bot"  # the id of the bot that the profile serves, kept without the token too
+_AS_GIVEN: Final = tuple(
+    "api_root interpreter store_token socket secret_file proxy linger expire quiet_hours show_state".split()
+)
 _KEEP: Final = {"keep_updates": "bodies", "keep_ids": "ids", "keep_owners": "owners"}
 _EVER_MS: Final = 10**12  # 30 years
 TOKEN_NAMES: Final = ("token", "token_file", "token_command")
@@ -45,7 +48,7 @@ TOKEN_NAMES: Final = ("token", "token_file", "token_command")
 class Settings:
     """All that a leader needs to know; `linger` in seconds or None (never), `allow` with the owner first.
 
-    `token_file` or `token_command` is where the token came from, or None.
+    `token_file` or `token_command` is where the token came from, or None; `quiet_hours` are minutes of the day.
     """
 
     token: Token
@@ -62,6 +65,8 @@ class Settings:
     proxy: str | None = None
     linger: float | None = None
     expire: float | None = DEFAULT_EXPIRE
+    quiet_hours: tuple[int, int] | None = None
+    show_state: bool = False
     keep: Retention = field(factory=Retention)
 
     @property
@@ -106,20 +111,7 @@ def load_settings(
         token_command=origin if isinstance(origin, str) else None,
         chat=_chat(values),
         allow=_allow(values),
-        **{
-            name: values[name]
-            for name in (
-                "api_root",
-                "interpreter",
-                "store_token",
-                "spare",
-                "socket",
-                "secret_file",
-                "proxy",
-                "linger",
-                "expire",
-            )
-        },
+        **{name: values[name] for name in _AS_GIVEN},
         keep=Retention(**{what: _ms(values[name]) for name, what in _KEEP.items()}),
     )
 
@@ -146,8 +138,10 @@ def store_settings(profile: Profile, settings: Settings) -> None:
     for name, value in _times(settings).items():
         if value != option(name).default:
             content[name] = "never" if value is None else _short(value)
-    if not settings.spare:
-        content["spare"] = False
+    if settings.quiet_hours is not None:
+        content["quiet_hours"] = "-".join(f"{minute // 60:02}:{minute % 60:02}" for minute in settings.quiet_hours)
+    if settings.show_state:
+        content["show_state"] = True
     if settings.store_token:
         if settings.token_file is not None:
             content["token_file"] = str(settings.token_file)

@@ -7,19 +7,20 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import trio
 from attrs import Factory, define, evolve, field, frozen
 
 from telegram_bus._version import __version__
 from telegram_bus.botapi.polling import PollState
+from telegram_bus.core.chooser import Choice
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
-from telegram_bus.core.errors import BusError, NotSent, RequestRefused
+from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused
 from telegram_bus.core.extensions import ButtonsKeep, OperatorRequest, OwnRequest, QuestionWait, TypingHold
 from telegram_bus.core.files import file_ids
-from telegram_bus.core.health import Condition, LeaderState, worst_first
+from telegram_bus.core.health import Condition, LeaderState, advice, worst_first
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned, Registry, key_of
@@ -37,6 +38,8 @@ from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.files import Enclosed, Files
 from telegram_bus.roles.keyboards import Keyboards
 from telegram_bus.roles.links import Links
+from telegram_bus.roles.muting import Muting
+from telegram_bus.roles.sharing import Sharing
 from telegram_bus.roles.threads import Threads
 from telegram_bus.roles.typing import Typing
 from telegram_bus.roles.watched import Watched
@@ -58,6 +61,18 @@ RECENT: Final = 1_000  # of them a new leader reads back from the store: 20 ms
 def now_ms() -> int:
     """The time (epoch, ms)."""
     return time.time_ns() // 1_000_000
+
+
+class Doing(NamedTuple):
+    """What an agent says it does, and since when (epoch, ms); whether it cannot go on without a person."""
+
+    text: str
+    since_ms: int
+    needs_person: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """As the status has it."""
+        return {"text": self.text, "since_ms": self.since_ms, "needs_person": self.needs_person}
 
 
 @define(kw_only=True, eq=False)
@@ -146,11 +161,25 @@ class Term:
     typing: Typing = field(
         default=Factory(lambda term: Typing(call=term.threads.call, registry=term.registry), takes_self=True)
     )
+    sharing: Sharing = field(
+        default=Factory(
+            lambda term: Sharing(store=term.store, threads=term.threads, members=term.registry, now_ms=now_ms),
+            takes_self=True,
+        ),
+        repr=False,
+    )
+    muting: Muting = field(
+        default=Factory(lambda term: Muting(store=term.store, now_ms=now_ms), takes_self=True), repr=False
+    )
+    doings: dict[str, Doing] = field(factory=dict)
+    """What agents say they do, by key."""
     _given: _Given = field(factory=_Given)
 
     async def load(self) -> None:
         """Read back what earlier leaders knew."""
         await self.threads.load()
+        await self.sharing.load()
+        await self.muting.load()
         await self.store.recall_owners()
         await self.keyboards.load()
         for update in await self.store.recent(RECENT):
@@ -175,13 +204,23 @@ class Term:
     async def provision(self, registration: Registration) -> Provisioned | None:
         """The follower's thread, made where it has none."""
         try:
-            provisioned = await self.threads.provide(registration)
+            provisioned = await self._place(registration)
         except BusError as error:
             log.warning("%s gets no place: %s", key_of(registration), error)
             raise
         # Only now, with no checkpoint before the follower is admitted: two that come at once get two slots.
         slot = free_slot(registration.slot, self.registry.slots_of_others(registration.instance_id))
         return evolve(provisioned, slot=slot)
+
+    async def _place(self, registration: Registration) -> Provisioned:
+        if self.sharing.everyone:
+            return self.sharing.place(registration)
+        try:
+            return await self.threads.provide(registration)
+        except RequestRefused as error:
+            if isinstance(error.__cause__, ApiError) and self.sharing.refused(error.__cause__):
+                return self.sharing.place(registration)
+            raise
 
     async def retire(self, member: Member) -> None:
         """A follower leaves of its own will: its thread stays, as a hint for its return."""
@@ -354,6 +393,8 @@ class Term:
         polling = self.polling.value
         now = Condition(polling.state, polling.detail) if polling is not None else Condition("starting")
         more = [Condition(state, detail) for state, detail in self.troubles.items()]
+        if self.sharing.why is not None:
+            more.append(Condition("no threads", self.sharing.why))
         if self.stop_wanted.is_set():
             more.append(Condition("stopping"))
         return worst_first([now, *more])
@@ -378,6 +419,22 @@ class Term:
         binding = self.threads.of_key(key)
         return binding.name if binding is not None else key
 
+    def given_to(self, chat_id: int, message_id: int, /) -> str | None:
+        """The follower that was given a person's message lately."""
+        return self._given.messages.get((chat_id, message_id))
+
+    def choices(self) -> list[Choice]:
+        """The agents that are here, by name."""
+        here = [Choice(member.key, member.registration.thread_name or member.key) for member in self.registry]
+        return sorted(here, key=lambda one: one.name.casefold())
+
+    def note_doing(self, key: str, doing: Doing | None) -> None:
+        """An agent says what it does (None: nothing any more)."""
+        if doing is None:
+            self.doings.pop(key, None)
+        else:
+            self.doings[key] = doing
+
     def bus_line(self) -> BusLine:
         """The bus as a person sees it."""
         condition = self.conditions()[0]
@@ -387,23 +444,37 @@ class Term:
             detail=condition.detail,
             since_poll=self._since_poll(),
             waiting=self.deliveries.total_waiting(),
+            troubles=tuple(advice(one) for one in self.conditions() if one.state not in ("serving", "starting")),
+            shared=self.sharing.shared(self.threads.chat_id),
         )
 
-    def agent_lines(self) -> list[AgentLine]:
-        """The agents as a person sees them: those that are here first, then those that have a thread."""
+    def agent_lines(self, user_id: int | None = None) -> list[AgentLine]:
+        """The agents as this person sees them: those that are here first, then those that have a thread."""
         now, here = now_ms(), {member.key: member for member in self.registry}
+        bound = {binding.key: binding for binding in self.threads.all()}
+        shared = self.sharing.shared(self.threads.chat_id)
+        chosen = self.sharing.choice_of(user_id) if user_id is not None and shared else None
         lines = []
-        for binding in self.threads.all():
-            member = here.get(binding.key)
-            left = self.away_since(binding.key) or binding.since_ms
+        for key in dict.fromkeys([*bound, *here]):
+            member, binding = here.get(key), bound.get(key)
+            left = self.away_since(key) or (binding.since_ms if binding is not None else now)
             since = member.registration.connected_at_ms if member is not None else left
+            name = binding.name if binding is not None else key
+            shares = member.shares if member is not None else self.sharing.everyone
+            doing = self.doings.get(key)
             lines.append(
                 AgentLine(
-                    name=binding.name,
-                    link=thread_link(binding.chat_id, binding.thread_id),
+                    name=(member.registration.thread_name or name) if member is not None else name,
+                    link=None if binding is None or shares else thread_link(binding.chat_id, binding.thread_id),
                     online=member is not None,
                     age=(now - since) / 1000,
-                    waiting=self.deliveries.waiting(binding.key),
+                    waiting=self.deliveries.waiting(key),
+                    doing=doing.text if doing is not None else None,
+                    doing_age=(now - doing.since_ms) / 1000 if doing is not None else 0.0,
+                    needs_person=doing is not None and doing.needs_person,
+                    muted=self.muting.muted(key),
+                    spoken_to=key == chosen,
+                    spoke_last=shared and key == self.sharing.spoke_last,
                 )
             )
         return sorted(lines, key=lambda line: not line.online)
@@ -428,6 +499,7 @@ class Term:
             "last_heartbeat_ms": member.last_heartbeat_ms,
             "state": "serving",
             "waiting": self.deliveries.waiting(member.key),
+            "activity": None if (doing := self.doings.get(member.key)) is None else doing.facts(),
         }
 
 

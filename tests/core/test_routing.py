@@ -23,6 +23,28 @@ class Known:
     def of_message(self, chat_id: int, message_id: int) -> str | None:
         return {(CHAT, 900): "tester"}.get((chat_id, message_id))
 
+    def given(self, chat_id: int, message_id: int) -> str | None:
+        return {(CHAT, 700): "builder"}.get((chat_id, message_id))
+
+    def shared(self, chat_id: int) -> bool:
+        return False
+
+    def chosen(self, chat_id: int, user_id: int) -> str | None:
+        raise AssertionError((chat_id, user_id))
+
+
+@frozen
+class Sharing(Known):
+    """The main chat is several agents'; this person writes to `choice`."""
+
+    choice: str | None = None
+
+    def shared(self, chat_id: int) -> bool:
+        return True
+
+    def chosen(self, chat_id: int, user_id: int) -> str | None:
+        return self.choice
+
 
 RULES = Rules(chat_id=CHAT, allowed=frozenset({OWNER}), bot_id=BOT, username="our_bot")
 
@@ -51,7 +73,7 @@ def routed(**fields: Any) -> Route:
         ({"kind": "callback_query", "message_id": 900, "thread_id": 42}, Deliver(key="tester")),
         ({"kind": "callback_query", "message_id": 5, "thread_id": 42}, Deliver(key="builder")),
         ({"kind": "message_reaction", "message_id": 900}, Deliver(key="tester")),
-        ({"thread_id": 77}, Lobby(topic="unowned thread")),
+        ({"thread_id": 77}, Lobby(topic="unowned")),
         ({"text": "/status"}, Lobby(topic="status")),
         ({"text": "/STATUS@Our_Bot now"}, Lobby(topic="status")),
         ({"text": "/start"}, Lobby(topic="help")),

@@ -21,7 +21,12 @@ GROUP, PRIVATE = -1001234, 11
         (PRIVATE, {"has_topics": True, "reads_groups": False}, None),
         (GROUP, {"reads_groups": False, "is_administrator": False, "manages_topics": True}, "Group Privacy"),
         (GROUP, {"reads_groups": False, "is_administrator": True, "manages_topics": True}, None),
-        (GROUP, {"reads_groups": True, "is_administrator": False, "manages_topics": False}, "manage topics"),
+        (
+            GROUP,
+            {"reads_groups": True, "is_administrator": False, "manages_topics": False, "is_forum": True},
+            "manage topics",
+        ),
+        (GROUP, {"reads_groups": True, "is_forum": False}, "switch on Topics"),
         (GROUP, {}, None),
     ],
     ids=str,
@@ -50,12 +55,12 @@ async def test_in_a_group_the_bot_s_own_rights_are_asked_for(seat: dict[str, Any
         if method == "getMe":
             return {"username": "our_bot", "can_read_all_group_messages": False}
         if method == "getChat":
-            return {"id": GROUP}
+            return {"id": GROUP, "is_forum": True}
         assert (method, params) == ("getChatMember", {"chat_id": GROUP, "user_id": 9})
         return seat
 
     facts = await learn_bot(call, 9, GROUP)
-    assert (facts.is_administrator, facts.manages_topics) == expected
+    assert (facts.is_administrator, facts.manages_topics, facts.is_forum) == (*expected, True)
     assert (facts.name, facts.reads_groups) == ("@our_bot", False)
 
 

@@ -138,7 +138,6 @@ LOBBY: list[tuple[str, dict[str, Any], str]] = [
     ("status", message(1, thread=None, text="/status"), "@a_bot: starting"),
     ("agents", message(1, thread=None, text="/agents@A_Bot"), "nora — here"),
     ("help", message(1, thread=None, text="/help"), "/status"),
-    ("a thread of nobody", message(1, thread=99), "No agent has this thread"),
     (
         "another chat",
         message(1, thread=None, chat={"id": OWNER, "type": "private"}),
@@ -194,10 +193,10 @@ async def test_an_answer_that_telegram_refuses_is_not_tried_again(rig: Rig, capl
     """The thread may be closed; the next message is answered all the same."""
     rig.telegram.results["sendMessage"] = ApiError("sendMessage", 400, "Bad Request: TOPIC_CLOSED")
     with caplog.at_level(logging.WARNING):
-        await rig.take(message(1, thread=99))
+        await rig.take(message(1, thread=None))
     assert "TOPIC_CLOSED" in caplog.text
     rig.telegram.results.clear()
-    await rig.take(message(2, thread=99))
+    await rig.take(message(2, thread=None))
     assert rig.rows() == [(1, None, "answered"), (2, None, "answered")]
     assert len(rig.said) == 2
 
@@ -205,12 +204,12 @@ async def test_an_answer_that_telegram_refuses_is_not_tried_again(rig: Rig, capl
 async def test_a_disk_that_fails_after_an_answer_ends_nothing(rig: Rig) -> None:
     """The update waits in the store for the next leader."""
     rig.telegram.gate = trio.Event()
-    await rig.take(message(1, thread=99))
+    await rig.take(message(1, thread=None))
     rig.commits.fault = StateError("the disk is full")
     rig.telegram.gate.set()
     await wait_all_tasks_blocked()
     rig.commits.fault = None
-    await rig.take(message(2, thread=99))
+    await rig.take(message(2, thread=None))
     assert rig.rows() == [(1, None, None), (2, None, "answered")]
 
 
@@ -221,7 +220,7 @@ async def test_a_lost_leadership_ends_the_lobby() -> None:
         async with running(Rig()) as rig:
             await rig.agent("nora", 11)
             rig.telegram.gate = trio.Event()
-            await rig.take(message(1, thread=99))
+            await rig.take(message(1, thread=None))
             rig.commits.fault = LeadershipLost("another leads")
             rig.telegram.gate.set()
             await trio.sleep_forever()
@@ -236,7 +235,7 @@ async def left_behind(leave: Callable[[Rig], Any]) -> tuple[Rig, InlineCommits]:
     rig.telegram.gate = trio.Event()
     async with running(rig):
         await rig.agent("nora", 11)
-        await rig.take(message(1, thread=99), message(2, thread=98), press(3, 900))
+        await rig.take(message(1, thread=None), message(2, thread=98), press(3, 900))
         await leave(rig)
     return rig, rig.commits
 
@@ -277,7 +276,7 @@ async def test_with_a_new_store_followers_have_a_moment_to_name_their_threads(
         await trio.sleep(PROMOTION_GRACE)
         await wait_all_tasks_blocked()
         assert rig.got == ([("nora", 1)] if comes else [])
-        assert [("No agent has this thread" in text) for text in rig.said] == ([] if comes else [True])
+        assert [("in this thread, which no agent has" in text) for text in rig.said] == ([] if comes else [True])
 
 
 async def test_what_does_not_interest_us_any_more_is_settled() -> None:

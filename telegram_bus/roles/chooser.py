@@ -1,0 +1,180 @@
+"""Messages that nobody owns: they wait in the store until a person has chosen who gets them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from attrs import define, evolve, field
+
+from telegram_bus import crash
+from telegram_bus.core import chooser
+from telegram_bus.core.chooser import MAIN, Choice
+from telegram_bus.core.codec import loads
+from telegram_bus.core.errors import ApiError, BusError, CommitUnknown
+from telegram_bus.core.updates import UpdateInfo, describe
+from telegram_bus.roles.buttons import Press
+from telegram_bus.roles.deliveries import Deliveries
+from telegram_bus.roles.sharing import Sharing
+from telegram_bus.roles.threads import Call
+from telegram_bus.store import Store, StoredUpdate
+
+__all__ = ["Chooser"]
+
+log = logging.getLogger(__name__)
+
+ANSWERED = "This was answered before."
+
+
+@define(kw_only=True, eq=False)
+class Chooser:
+    """Asks people once a place, and does once what they choose.
+
+    `live` are the agents that may get a thread's messages, `bind` gives an agent a thread in the place of its present
+    one, `given` hears of each update that gets an owner, before it is delivered.
+    """
+
+    store: Store = field(repr=False)
+    call: Call = field(repr=False)
+    deliveries: Deliveries = field(repr=False)
+    sharing: Sharing = field(repr=False)
+    live: Callable[[], list[Choice]] = field(repr=False)
+    bind: Callable[[str, int], Awaitable[None]] = field(repr=False)
+    given: Callable[[UpdateInfo, str], None] = field(repr=False)
+    now_ms: Callable[[], int] = field(repr=False)
+
+    async def hold(self, update: StoredUpdate, info: UpdateInfo) -> None:
+        """Keep an update that nobody owns, and ask people unless they are asked already."""
+        assert info.chat_id is not None
+        place = (info.chat_id, info.thread_id or MAIN)
+        ask, waiting = await self.store.lobby.hold(update.seq, place, self.now_ms())
+        crash.point("after-hold")
+        if ask:
+            await self._ask(place, waiting)
+
+    async def resume(self) -> None:
+        """What an earlier leader may not have asked, or given to the owner that a thread has got since."""
+        for one in await self.store.lobby.choosers():
+            place = (one.chat_id, one.place)
+            if (
+                one.state == "open"
+                and one.message_id is None
+                and await self.store.lobby.ask_again(place, self.now_ms())
+            ):
+                await self._ask(place, one.waiting)
+
+    async def bound(self, chat_id: int, thread_id: int, key: str) -> None:
+        """A thread has got an owner, however that came: what waits in it is the owner's."""
+        self._deliver(await self.store.lobby.bound((chat_id, thread_id), key), key)
+
+    async def press(self, press: Press) -> str | None:
+        """Do what a button says; returns what the person is shown."""
+        said = chooser.press_of(press.rest)
+        chat_id = press.message.get("chat", {}).get("id")
+        if said is None or not isinstance(chat_id, int):
+            return "This button says nothing that this version knows."
+        place, message_id = (chat_id, said.place), press.message.get("message_id")
+        if said.verb == "show":
+            return await self._show(place, message_id, said.arg)
+        if said.verb in ("give", "bind"):
+            agent = chooser.named(said.arg, self._choices(said.place))
+            if agent is None:
+                await self._show(place, message_id, "give0")
+                return "This agent is not here any more."
+            return await self._give(place, message_id, agent, press, said.verb)
+        if said.verb == "later":
+            waiting = await self.store.lobby.later(place, message_id)
+            return await self._close(place, message_id, None if waiting is None else chooser.closed("later", waiting))
+        gone = await self.store.lobby.ignore(place, message_id, self.now_ms())
+        return await self._close(place, message_id, None if gone is None else chooser.closed("ignore", gone))
+
+    async def choose(self, chat_id: int, user_id: int, agent: Choice) -> int:
+        """A person chose by word whom it writes to in the main chat; returns how many messages that agent got."""
+        await self.sharing.choose(user_id, agent.key)
+        given = await self.store.lobby.give((chat_id, MAIN), agent.key, None)
+        self._deliver(given or (), agent.key)
+        return len(given or ())
+
+    # --
+
+    def _choices(self, place: int) -> list[Choice]:
+        return self.sharing.present() if place == MAIN else self.live()
+
+    async def _give(
+        self, place: tuple[int, int], message_id: int | None, agent: Choice, press: Press, verb: chooser.Verb
+    ) -> str | None:
+        if await self.store.lobby.waiting_at(place, message_id) is None:
+            return ANSWERED
+        if verb == "bind":  # first: were it done last, a crash between would leave messages given and the thread not
+            await self.bind(agent.key, place[1])
+        given = await self.store.lobby.give(place, agent.key, message_id)
+        crash.point("after-give")
+        if place[1] == MAIN:
+            user_id = press.user.get("id")
+            if isinstance(user_id, int):
+                await self.sharing.choose(user_id, agent.key)
+        if given is None:
+            return ANSWERED
+        self._deliver(given, agent.key)
+        return await self._close(place, message_id, chooser.closed(verb, len(given), agent.name, place=place[1]))
+
+    def _deliver(self, updates: Iterable[StoredUpdate], key: str) -> None:
+        for update in updates:
+            self.given(describe(loads(update.body)), key)
+            self.deliveries.take_over(evolve(update, owner_key=key), key)
+
+    async def _ask(self, place: tuple[int, int], waiting: int) -> None:
+        choices = self._choices(place[1])
+        params = self._question(place, waiting, choices)
+        if place[1] != MAIN:
+            params["message_thread_id"] = place[1]
+        message_id: int | None = None
+        try:
+            sent = await self.call("sendMessage", params, place[0])
+            message_id = sent.get("message_id") if isinstance(sent, dict) else None
+        except CommitUnknown as error:  # it may be there: any press of it counts
+            log.warning("whether people were asked about thread %d is not known: %s", place[1], error)
+            return
+        except BusError as error:
+            log.warning("people could not be asked about thread %d: %s", place[1], error)
+        await self.store.lobby.asked(place, message_id)
+
+    async def _show(self, place: tuple[int, int], message_id: int | None, arg: str) -> str | None:
+        binding, page = chooser.shown(arg)
+        waiting = await self.store.lobby.waiting_at(place, message_id)
+        if waiting is None:
+            return await self._close(place, message_id, None)
+        choices = self._choices(place[1])
+        await self._edit(place[0], message_id, self._question(place, waiting, choices, page=page, binding=binding))
+        return None if choices else "No agent is here yet."
+
+    async def _close(self, place: tuple[int, int], message_id: int | None, text: str | None) -> str:
+        """Say in the question's place what was done; None: it was done before, and what is there says so."""
+        if text is not None:
+            again = [[chooser.button("Choose now", chooser.Press(place[1], "show", "give0"))]]
+            markup = {"inline_keyboard": again if await self._waits(place, message_id) else []}
+            await self._edit(place[0], message_id, {"text": text, "reply_markup": markup})
+        return ANSWERED if text is None else text
+
+    async def _waits(self, place: tuple[int, int], message_id: int | None) -> bool:
+        return bool(await self.store.lobby.waiting_at(place, message_id))
+
+    def _question(
+        self, place: tuple[int, int], waiting: int, choices: list[Choice], *, page: int = 0, binding: bool = False
+    ) -> dict[str, Any]:
+        rows = chooser.keyboard(place[1], choices, page=page, binding=binding)
+        text = chooser.ask(place[1], waiting, choices, binding=binding)
+        return {"chat_id": place[0], "text": text, "reply_markup": {"inline_keyboard": rows}}
+
+    async def _edit(self, chat_id: int, message_id: int | None, params: dict[str, Any]) -> None:
+        if message_id is None:
+            return
+        body = {**params, "chat_id": chat_id, "message_id": message_id}
+        try:
+            await self.call("editMessageText", body, chat_id)
+        except ApiError as error:
+            if "not modified" not in error.description.casefold():
+                log.warning("a question that was answered stays as it was: %s", error)
+        except BusError as error:
+            log.warning("a question that was answered stays as it was: %s", error)
