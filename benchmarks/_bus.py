@@ -19,7 +19,7 @@ from benchmarks._leader import SECRET
 from telegram_bus.cli.asking import ask
 from telegram_bus.core.errors import NoLeader
 from telegram_bus.home import Home, Profile, atomic_write
-from telegram_bus.store import open_store
+from telegram_bus.store import Binding, open_store
 
 __all__ = ["FIRST_THREAD", "Place", "bind", "cpu_seconds", "leading", "memory", "one_line", "running"]
 
@@ -57,7 +57,7 @@ def bind(place: Place, chat_id: int, keys: Sequence[str]) -> None:
     async def write() -> None:
         async with open_store(place.profile.database, holder="benchmark") as store, trio.open_nursery() as nursery:
             for number, key in enumerate(keys):
-                nursery.start_soon(store.bind_thread, key, chat_id, FIRST_THREAD + number, key[:40], 0)
+                nursery.start_soon(store.note_threads, [Binding(key, chat_id, FIRST_THREAD + number, key[:40], 0)])
 
     place.profile.ensure()
     atomic_write(place.profile.follower_secret, SECRET.encode() + b"\n")

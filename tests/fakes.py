@@ -180,9 +180,12 @@ class FakeTelegram:
         _chat: int | None = None,
         *,
         files: tuple[Upload, ...] = (),
+        before: Callable[[], Awaitable[None]] | None = None,
     ) -> Any:
         """What `Sender.call` and `BotApi.call` do."""
         params = dict(params or {})
+        if before is not None:
+            await before()
         self.calls.append((method, params))
         self.uploads += [(one.field, one.name, os.pread(one.descriptor, one.size, 0)) for one in files]
         await trio.lowlevel.checkpoint()
@@ -219,10 +222,11 @@ def _thread(params: Mapping[str, Any]) -> dict[str, Any]:
     return {} if thread is None else {"message_thread_id": thread}
 
 
-def fake_files(telegram: FakeTelegram, profile: Profile | None = None) -> Files:
-    """The files of a term, with Telegram's own limits."""
+def fake_files(telegram: FakeTelegram, profile: Profile | None = None, store: Store | None = None) -> Files:
+    """The files of a term, with Telegram's own limits; without a store nobody remembers whose they are."""
     place = Home(Path("/nowhere")).profile("default") if profile is None else profile
-    return Files(profile=place, call=telegram.call, api=telegram)
+    owners = memory_store()[0] if store is None else store
+    return Files(profile=place, call=telegram.call, api=telegram, owners=owners, now_ms=lambda: 1)
 
 
 Reply = Callable[[Envelope], "Ack | Awaitable[Ack] | None"]

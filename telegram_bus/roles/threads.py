@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, Literal, Protocol, assert_never
 
 import trio
 from attrs import define, field
 
 from telegram_bus import crash
 from telegram_bus.core import threads
+from telegram_bus.core.bindings import Adopted, Binding, Book, Changes, Given, Make, Wait
 from telegram_bus.core.envelopes import Registration, Target
-from telegram_bus.core.errors import ApiError, NotSent, RequestRefused
+from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused, StateError
 from telegram_bus.core.registry import Provisioned, key_of
-from telegram_bus.store import Binding, Store
+from telegram_bus.store import Store
 
-__all__ = ["Call", "Threads"]
+__all__ = ["Call", "Calling", "Missing", "Threads"]
 
 log = logging.getLogger(__name__)
 
 Call = Callable[[str, Mapping[str, Any], int | None], Awaitable[Any]]
 """Makes a Bot API call: method, parameters, the chat whose queue it waits in."""
+
+Missing = Literal["not found", "elsewhere", "closed"]
+
+ANSWER_WITHIN: Final = 25.0
+"""Seconds that a registration waits for news of a thread; its follower gives up after 30 s (protocol section 1)."""
+
+TICK: Final = 1.0
 
 _TOPICS: Final = (
     "switch on threads: for a private chat Threaded Mode of the bot in @BotFather's mini app, "
@@ -38,44 +47,87 @@ _REMEDIES: Final = (
 """What a person has to do about a refused thread (texts of the Bot API, compared without regard to case)."""
 
 
+class Calling(Protocol):
+    """`Sender.call`, as far as threads need it."""
+
+    async def __call__(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        chat_id: int | None = None,
+        /,
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> Any:
+        """Makes the call; `before` is awaited when it is its turn, and what it raises (a BusError) becomes of it."""
+
+
+async def _as_it_is(registration: Registration) -> str | None:
+    return registration.thread_name
+
+
+async def _nobody_moves(_key: str, _binding: Binding) -> None:
+    pass
+
+
 @define(kw_only=True, eq=False)
 class Threads:
-    """The bindings of one bot's chat; every change is in the store before its follower hears of it."""
+    """The bindings of one bot's chat; every change is in the store before its follower hears of it.
 
-    store: Store
+    `wanted` is what a follower's thread shall be called (None: the palette decides), `move` tells a live follower of
+    another thread, `say` tells people in the main chat, `serving` says whether polls come through.
+    """
+
+    store: Store = field(repr=False)
     chat_id: int
-    call: Call = field(repr=False)
+    call: Calling = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
-    _by_key: dict[str, Binding] = field(factory=dict)
-    _by_thread: dict[int, str] = field(factory=dict)
+    wanted: Callable[[Registration], Awaitable[str | None]] = field(default=_as_it_is, repr=False)
+    move: Callable[[str, Binding], Awaitable[None]] = field(default=_nobody_moves, repr=False)
+    say: Callable[[str], None] = field(default=log.warning, repr=False)
+    serving: Callable[[], bool] = field(default=lambda: True, repr=False)
+    book: Book = field(init=False)
+    outage: str | None = None
+    """Why nothing is sent into any thread just now; None: it is."""
+    cleaning: dict[str, trio.Event] = field(factory=dict)
+    """Keys whose thread is being closed or deleted at this moment, and when that has ended."""
+    reports: tuple[trio.MemorySendChannel[tuple[int, Missing]], trio.MemoryReceiveChannel[tuple[int, Missing]]] = field(
+        factory=lambda: trio.open_memory_channel[tuple[int, Missing]](math.inf), repr=False
+    )
+    _making: dict[str, trio.Event] = field(factory=dict)
+    _changed: trio.Event = field(factory=trio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self.book = Book(self.chat_id)
 
     async def load(self) -> None:
-        """Read the bindings that earlier leaders made."""
-        for binding in await self.store.bindings():
-            self._remember(binding)
+        """Read what earlier leaders knew."""
+        self.book = Book(self.chat_id, await self.store.threads_kept())
 
     def of_thread(self, chat_id: int, thread_id: int, /) -> str | None:
         """The key of the follower that this thread belongs to."""
-        return self._by_thread.get(thread_id) if chat_id == self.chat_id else None
+        return self.book.owner(thread_id) if chat_id == self.chat_id else None
 
     def of_key(self, key: str) -> Binding | None:
         """The binding of a follower."""
-        return self._by_key.get(key)
+        return self.book.bindings.get(key)
 
     def all(self) -> tuple[Binding, ...]:
         """All bindings, in the order in which they were made."""
-        return tuple(self._by_key.values())
+        return tuple(self.book.bindings.values())
 
     # -- what others notice
 
-    def thread_missing(self, chat_id: int, thread_id: int, how: str) -> None:
+    def thread_missing(self, chat_id: int, thread_id: int, how: Missing) -> None:
         """A send into the thread was not what it should be; call it wherever that is seen, it returns at once.
 
         `how` is "not found" (Telegram refused: `message thread not found`, `TOPIC_ID_INVALID`), "elsewhere" (the
         message came back with another thread, or none), or "closed" (`TOPIC_CLOSED`). Whether the thread is really
-        gone is found out here; nothing is changed before that.
+        gone is found out by roles/visibility.py; nothing is changed before that.
         """
         log.warning("a message for thread %d of chat %d: %s", thread_id, chat_id, how)
+        if chat_id == self.chat_id:
+            self.reports[0].send_nowait((thread_id, how))
 
     async def chat_migrated(self, old: int, new: int) -> bool:
         """The group became a supergroup (an error's or a service message's `migrate_to_chat_id`).
@@ -87,84 +139,199 @@ class Threads:
         if old != self.chat_id or old == new:
             return False
         self.chat_id = new
-        for binding in [binding for binding in self._by_key.values() if binding.chat_id == old]:
-            if binding.thread_id is not None:
-                await self._bind(binding.key, binding.thread_id, binding.name)
+        await self.note(self.book.migrate(new))
         return True
+
+    async def heard(self, batch: Iterable[Mapping[str, Any]], bot_id: int) -> None:
+        """What a batch of updates says of threads, stored before the batch's offset is: it will not come again."""
+        changes: Changes = []
+        for update in batch:
+            message = update.get("message")
+            if isinstance(message, dict):
+                changes += self.book.heard(message, bot_id, self.now_ms())
+        await self.note(changes)
+
+    # -- places for followers
 
     async def provide(self, registration: Registration) -> Provisioned:
         """Find the follower's thread or make one.
 
-        Raises RequestRefused, with what a person has to do, where Telegram does not let us make one.
+        Raises RequestRefused, with what a person has to do, where Telegram does not let us make one, and where one
+        was asked for and nobody knows whether it was made: then its follower asks again later.
         """
-        key = key_of(registration)
-        binding = self._by_key.get(key)
-        if binding is None or binding.thread_id is None or binding.chat_id != self.chat_id:
-            binding = await self._adopt(key, registration) or await self._create(key, registration)
+        binding = await self._provide(registration)
         target = Target(chat_id=binding.chat_id, thread_id=binding.thread_id)
         return Provisioned(target=target, thread_name=binding.name)
 
-    async def _adopt(self, key: str, registration: Registration) -> Binding | None:
-        """Take over the thread that the follower had with a leader whose store we do not have."""
-        target = registration.target
-        if target is None or target.chat_id != self.chat_id or not isinstance(target.thread_id, int):
+    async def before_output(self, key: str, holder: str | None = None) -> Binding | None:
+        """To be awaited before something goes out into a follower's own thread; returns the thread where it is new.
+
+        One that a person deleted is made anew, once for each process that has it. Raises RequestRefused while
+        Telegram seems to have lost threads, and where the person deleted it once more.
+        """
+        if self.outage is not None:
+            raise RequestRefused(f"nothing is sent into threads just now: {self.outage}; ask again later")
+        binding = self.book.bindings.get(key)
+        if binding is None or binding.gone_ms is None:
             return None
-        if target.thread_id in self._by_thread:
-            return None  # it belongs to another follower by now
-        name = threads.thread_name(registration.thread_name, key, self._names(key))
-        return await self._bind(key, target.thread_id, name)
-
-    async def _create(self, key: str, registration: Registration) -> Binding:
-        name = threads.thread_name(registration.thread_name, key, self._names(key))
-        if (begun := self._by_key.get(key)) is not None and begun.chat_id == self.chat_id:
-            log.warning("making the thread %s was begun before and cut off; if there are two, delete the other", name)
-        # The intent comes first: another follower cannot take the name meanwhile, and a crash leaves a trace.
-        now = self.now_ms()
-        colour = threads.icon_colour(len(self._by_key))
-        self._by_key[key] = Binding(key=key, chat_id=self.chat_id, thread_id=None, name=name, since_ms=now)
-        await self.store.intend_thread(key, self.chat_id, name, now)
-        crash.point("after-intend-thread")
-        # A follower that gives up meanwhile comes back, and shall find its thread instead of getting a second one.
-        # It cannot hang: the sender answers whatever was asked of it, also when it is ended itself.
-        with trio.CancelScope(shield=True):
-            await self._make(key, name, colour)
-        return self._by_key[key]
-
-    async def _make(self, key: str, name: str, colour: int) -> None:
+        while (making := self._making.get(key)) is not None:
+            await making.wait()
         try:
-            wanted = {"chat_id": self.chat_id, "name": name, "icon_color": colour}
-            topic = await self.call("createForumTopic", wanted, self.chat_id)
-        except (ApiError, NotSent, RequestRefused) as error:  # surely not made; anything else leaves a trace
-            await self.store.unbind(key)
-            del self._by_key[key]
+            step = self.book.remake(key)
+        except PermissionError as error:
+            raise RequestRefused(f"{error}; to have it made again: telegram-bus threads unbind {key}") from None
+        match step:
+            case Make(name=name):
+                log.warning("the thread %s (%s) was deleted; making it anew", name, binding.thread_id)
+                await self._create(key, name, holder or binding.holder)
+            case Wait():
+                await self._wait_settled(key)
+            case _:
+                pass
+        made = self.book.bindings.get(key)
+        return None if made is None or made.gone_ms is not None else made
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Give threads up that were asked for and do not appear, until cancelled."""
+        task_status.started()
+        while True:
+            while not self.book.creations:
+                await self._changed.wait()
+            await trio.sleep(TICK)
+            if self.serving():
+                await self._give_up()
+
+    async def note(self, changes: Changes) -> None:
+        """Have the changes on the disk, and wake who waits for them."""
+        if changes:
+            await self.store.note_threads(changes)
+            self._changed.set()
+            self._changed = trio.Event()
+
+    async def wait_changed(self) -> None:
+        """Wait until something about any thread has changed."""
+        await self._changed.wait()
+
+    # --
+
+    async def _provide(self, registration: Registration) -> Binding:
+        key, target = key_of(registration), registration.target
+        while (ending := self.cleaning.get(key) or self._making.get(key)) is not None:
+            await ending.wait()
+        known = key in self.book.bindings or key in self.book.creations
+        name = None if known else await self.wanted(registration)
+        ours = target is not None and target.chat_id == self.chat_id
+        named = target.thread_id if target is not None and ours and isinstance(target.thread_id, int) else None
+        holder = registration.instance_id
+        while True:
+            step, changes = self.book.register(key, holder=holder, thread_id=named, wanted=name, now_ms=self.now_ms())
+            await self.note(changes)
+            match step:
+                case Given(binding=binding, reopen=reopen):
+                    if reopen:
+                        await self._reopen(binding)
+                    return self.book.bindings.get(key, binding)
+                case Adopted(binding=binding):
+                    crash.point("after-bind-thread")
+                    log.info("%s keeps thread %s, which it had before", key, binding.thread_id)
+                    return binding
+                case Wait():
+                    await self._wait_settled(key)
+                case Make(name=chosen):
+                    await self._create(key, chosen, holder)
+                case _:
+                    assert_never(step)
+
+    async def _create(self, key: str, name: str, holder: str | None) -> None:
+        """Make a thread; returns once it is bound, or once its making has to be waited for."""
+        self._making[key] = done = trio.Event()
+        try:
+            # A follower that gives up meanwhile comes back, and shall find its thread instead of getting a second one.
+            # It cannot hang: the sender answers whatever was asked of it, also when it is ended itself.
+            with trio.CancelScope(shield=True):
+                await self._make(key, name, holder)
+        finally:
+            del self._making[key]
+            done.set()
+
+    async def _make(self, key: str, name: str, holder: str | None) -> None:
+        self.book.reserve(key, name)
+        colour = threads.icon_colour(len(self.book.bindings) + len(self.book.creations))
+        wanted = {"chat_id": self.chat_id, "name": name, "icon_color": colour}
+        begun = False
+
+        async def begin() -> None:
+            """When it is its turn: what only waits when this leader dies was surely not made."""
+            nonlocal begun
+            await self.note(self.book.begin(key, name, holder=holder, now_ms=self.now_ms()))
+            begun = True
+            crash.point("after-intend-thread")
+
+        try:
+            topic = await self.call("createForumTopic", wanted, self.chat_id, before=begin)
+        except (ApiError, NotSent, RequestRefused, StateError) as error:  # surely not made
+            changes = self.book.not_made(key)
+            if begun:
+                await self.note(changes)
             if isinstance(error, ApiError):
                 raise RequestRefused(_explain(error, name)) from error
             raise
+        except BusError as error:
+            self.book.lost(key)
+            log.warning("whether the thread %s was made is not known (%s); looking for it", name, error)
+            return
         thread_id = topic.get("message_thread_id") if isinstance(topic, dict) else None
         if not isinstance(thread_id, int):
+            await self.note(self.book.not_made(key))
             raise RequestRefused(f"Telegram's answer to createForumTopic names no thread: {str(topic)[:100]}")
         crash.point("after-make-thread")
-        log.info("made the thread %s (%d) for %s", name, thread_id, key)
-        await self._bind(key, thread_id, name)
+        await self._made(key, name, thread_id)
 
-    async def _bind(self, key: str, thread_id: int, name: str) -> Binding:
-        now = self.now_ms()
-        binding = Binding(key=key, chat_id=self.chat_id, thread_id=thread_id, name=name, since_ms=now)
-        self._remember(binding)  # first, so that nobody else takes the thread or the name meanwhile
-        await self.store.bind_thread(key, self.chat_id, thread_id, name, now)
+    async def _made(self, key: str, name: str, thread_id: int) -> None:
+        changes = self.book.made(key, thread_id, self.now_ms())
+        await self.note(changes)
         crash.point("after-bind-thread")
-        return binding
+        if changes:
+            log.info("made the thread %s (%d) for %s", name, thread_id, key)
+        elif self.book.owner(thread_id) != key:
+            log.warning("the thread %s (%d) was made for %s, which needs it no more: delete it", name, thread_id, key)
 
-    def _remember(self, binding: Binding) -> None:
-        self._by_key[binding.key] = binding
-        if binding.thread_id is not None and binding.chat_id == self.chat_id:
-            earlier = self._by_thread.get(binding.thread_id)
-            if earlier is not None and earlier != binding.key:  # as in the store: a thread has one owner
-                del self._by_key[earlier]
-            self._by_thread[binding.thread_id] = binding.key
+    async def _wait_settled(self, key: str) -> None:
+        """Wait for news of a thread that was asked for; raises RequestRefused where none comes in time."""
+        with trio.move_on_after(ANSWER_WITHIN):
+            while key in self.book.creations:
+                await self._changed.wait()
+            return
+        creation = self.book.creations.get(key)
+        if creation is not None:
+            raise RequestRefused(
+                f"the thread {creation.name} was asked for and Telegram's answer was lost; it is looked for "
+                f"({self.book.still_looked_for(key):.0f} s more), then made once more: ask again"
+            )
 
-    def _names(self, key: str) -> set[str]:
-        return {b.name for b in self._by_key.values() if b.chat_id == self.chat_id and b.key != key}
+    async def _give_up(self) -> None:
+        """Count a tick of polling; what was asked for and did not appear counts as not made."""
+        for creation in self.book.polled(TICK):
+            log.warning("the thread %s does not appear; it is made once more for %s", creation.name, creation.key)
+            try:
+                await self.note(self.book.not_made(creation.key))
+            except StateError as error:
+                log.warning("the next leader will look for the thread %s again: %s", creation.name, error)
+
+    async def _reopen(self, binding: Binding) -> None:
+        """A closed thread whose owner is back; where it cannot be opened, an administrator still can write there."""
+        place = {"chat_id": binding.chat_id, "message_thread_id": binding.thread_id}
+        try:
+            await self.call("reopenForumTopic", place, binding.chat_id)
+        except ApiError as error:
+            if "topic_not_modified" not in error.description.casefold():
+                log.warning("the thread %s stays closed: %s", binding.name, error.description)
+                return
+        except BusError as error:
+            log.warning("the thread %s stays closed: %s", binding.name, error)
+            return
+        assert binding.thread_id is not None
+        await self.note(self.book.closed(binding.thread_id, closed=False))
 
 
 def _explain(error: ApiError, name: str) -> str:

@@ -13,7 +13,6 @@ from telegram_bus.store.values import (
     SEEN_MS,
     Absence,
     Amendment,
-    Binding,
     Counts,
     Listed,
     NewUpdate,
@@ -26,13 +25,10 @@ __all__ = [
     "absences",
     "admit_batch",
     "assign",
-    "bind_thread",
-    "bindings",
     "check_term",
     "counts",
     "drop",
     "expire",
-    "intend_thread",
     "listed",
     "newest_owners",
     "newest_seq",
@@ -47,11 +43,9 @@ __all__ = [
     "recent",
     "recent_answers",
     "record_messages",
-    "rename_binding",
     "retry",
     "settle",
     "start_term",
-    "unbind",
     "waiting",
     "waiting_message",
 ]
@@ -175,15 +169,15 @@ def pending_owners(db: Connection) -> list[str | None]:
     return [row[0] for row in rows]
 
 
-def stored_updates(db: Connection, where: str, values: Sequence[int | str]) -> list[StoredUpdate]:
-    """The updates of which this condition is true, for the other modules of the store."""
-    return [_stored(row) for row in db.execute(f"SELECT {_UPDATE} FROM updates WHERE {where}", values)]  # noqa: S608
-
-
 def recent(db: Connection, limit: int) -> list[StoredUpdate]:
     """The newest updates, settled or not, the oldest of them first."""
     rows = db.execute(f"SELECT {_UPDATE} FROM updates ORDER BY seq DESC LIMIT ?", (limit,))  # noqa: S608
     return [_stored(row) for row in rows][::-1]
+
+
+def stored_updates(db: Connection, where: str, values: Sequence[int | str]) -> list[StoredUpdate]:
+    """The updates of which this condition is true, for the other modules of the store."""
+    return [_stored(row) for row in db.execute(f"SELECT {_UPDATE} FROM updates WHERE {where}", values)]  # noqa: S608
 
 
 def recent_answers(db: Connection, limit: int) -> list[tuple[str, bytes]]:
@@ -277,34 +271,6 @@ def note_attempt(db: Connection, seq: int) -> int:
     return int(row[0]) if row else 0
 
 
-def bindings(db: Connection) -> list[Binding]:
-    """Every binding, by key."""
-    rows = db.execute("SELECT key, chat_id, thread_id, name, since_ms FROM bindings ORDER BY key")
-    return [
-        Binding(key=key, chat_id=chat, thread_id=thread, name=name, since_ms=ms) for key, chat, thread, name, ms in rows
-    ]
-
-
-def intend_thread(db: Connection, key: str, chat_id: int, name: str, now_ms: int) -> None:
-    """Note that a topic is about to be created for the key; an earlier binding of the key ends."""
-    db.execute("INSERT OR REPLACE INTO bindings VALUES (?, ?, NULL, ?, ?)", (key, chat_id, name, now_ms))
-
-
-def bind_thread(db: Connection, key: str, target: tuple[int, int], name: str, now_ms: int) -> None:
-    """Give the thread (chat, thread) to the key; a thread has one owner, so another's binding to it ends."""
-    db.execute("INSERT OR REPLACE INTO bindings VALUES (?, ?, ?, ?, ?)", (key, *target, name, now_ms))
-
-
-def unbind(db: Connection, key: str) -> bool:
-    """Forget the key's thread; False where it had none."""
-    return _changed(db, "DELETE FROM bindings WHERE key = ?", (key,))
-
-
-def rename_binding(db: Connection, key: str, name: str) -> bool:
-    """The key's thread has another name now; False where the key has none."""
-    return _changed(db, "UPDATE bindings SET name = ? WHERE key = ?", (name, key))
-
-
 def record_messages(db: Connection, key: str, messages: Iterable[tuple[int, int, int | None]], now_ms: int) -> None:
     """Note who sent the messages, each (chat, message, thread)."""
     db.executemany(
@@ -326,6 +292,7 @@ def purge(db: Connection, now_ms: int, keep: Retention) -> int:
         (f"DELETE FROM updates WHERE settled_ms < ? AND {_ASIDE}", keep.aside),  # noqa: S608
         ("DELETE FROM seen WHERE seen_ms < ?", keep.ids),
         ("DELETE FROM messages WHERE sent_ms < ?", keep.owners),
+        ("DELETE FROM files WHERE since_ms < ?", keep.owners),
     )
     rows = sum(db.execute(statement, (now_ms - age,)).rowcount for statement, age in statements)
     return rows + outbox.purge(db, now_ms - keep.ids) + buttons.purge(db, now_ms - keep.owners)

@@ -14,8 +14,9 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from telegram_bus.core.bindings import Binding, Changes, CleanUp, Creation
 from telegram_bus.core.errors import StateError
-from telegram_bus.store import buttons, journal, outbox
+from telegram_bus.store import bindings, buttons, commands, files, journal, outbox
 from telegram_bus.store.commits import Commits, open_commits
 from telegram_bus.store.database import open_database
 from telegram_bus.store.lobby import LobbyJournal
@@ -24,7 +25,6 @@ from telegram_bus.store.schema import JOURNAL
 from telegram_bus.store.values import (
     Absence,
     Amendment,
-    Binding,
     Claim,
     Counts,
     Listed,
@@ -160,24 +160,21 @@ class Store:
         return await self._commits.run(lambda db: journal.note_attempt(db, seq))
 
     async def bindings(self) -> list[Binding]:
-        """Every follower that has a thread, or was about to get one."""
-        return await self._commits.run(journal.bindings)
+        """Every follower that has a thread, by key."""
+        return await self._commits.run(bindings.bindings)
 
-    async def intend_thread(self, key: str, chat_id: int, name: str, now_ms: int) -> None:
-        """Call it before createForumTopic, so that a topic whose creation was cut off can be looked for."""
-        await self._commits.run(lambda db: journal.intend_thread(db, key, chat_id, name, now_ms))
+    async def threads_kept(self) -> list[Binding | Creation | CleanUp]:
+        """All that earlier leaders knew of threads: who has which, which are being made, which shall go."""
+        return await self._commits.run(bindings.kept)
 
-    async def bind_thread(self, key: str, chat_id: int, thread_id: int, name: str, now_ms: int) -> None:
-        """The thread belongs to the key from now on, and to nobody else."""
-        await self._commits.run(lambda db: journal.bind_thread(db, key, (chat_id, thread_id), name, now_ms))
+    async def note_threads(self, changes: Changes) -> None:
+        """Store what a `Book` of threads changed, all of it or nothing."""
+        if changes:
+            await self._commits.run(lambda db: bindings.note(db, changes))
 
-    async def unbind(self, key: str) -> bool:
-        """Forget the key's thread; False where it had none."""
-        return await self._commits.run(lambda db: journal.unbind(db, key))
-
-    async def rename_binding(self, key: str, name: str) -> bool:
-        """The key's thread has another name; False where the key has no thread."""
-        return await self._commits.run(lambda db: journal.rename_binding(db, key, name))
+    async def holds_clean_up(self, row: CleanUp) -> bool:
+        """Whether the thread shall still be cleaned up in this way; as every method, only under the current epoch."""
+        return await self._commits.run(lambda db: bindings.holds(db, row))
 
     async def record_messages(self, key: str, messages: Sequence[tuple[int, int, int | None]], now_ms: int) -> None:
         """Note that the follower sent the messages, each given as (chat, message, thread)."""
@@ -196,6 +193,34 @@ class Store:
     def owner_nowait(self, chat_id: int, message_id: int) -> str | None:
         """Who sent the message, if it is among those that memory holds."""
         return self._owners.get((chat_id, message_id))
+
+    async def record_files(self, pairs: Sequence[tuple[str, str]], now_ms: int) -> None:
+        """Note that followers have files, each (file id, key): they may fetch them from now on."""
+        await self._commits.run(lambda db: files.record_files(db, pairs, now_ms))
+
+    async def own_files(self, key: str, file_ids: Sequence[str]) -> list[str]:
+        """Those of the files that are the follower's."""
+        return await self._commits.run(lambda db: files.own_files(db, key, file_ids))
+
+    async def command_offers(self) -> list[tuple[str, bytes]]:
+        """What each follower offers for the menu of commands, opaque here, in the order of the keys."""
+        return await self._commits.run(commands.offers)
+
+    async def note_offer(self, key: str, offer: bytes | None, now_ms: int) -> None:
+        """A follower's offer replaces its last one; None: it offers nothing any more."""
+        await self._commits.run(lambda db: commands.note_offer(db, key, offer, now_ms))
+
+    async def forget_offers(self, keys: Sequence[str]) -> None:
+        """These followers are gone for good."""
+        await self._commits.run(lambda db: commands.forget_offers(db, keys))
+
+    async def menu_digest(self, chat_id: int) -> str | None:
+        """What tells the menu that the chat was given last from others; None: it has none of ours."""
+        return await self._commits.run(lambda db: commands.menu_digest(db, chat_id))
+
+    async def note_menu(self, chat_id: int, digest: str | None, now_ms: int) -> None:
+        """Telegram has this menu for the chat now; None: ours was taken away."""
+        await self._commits.run(lambda db: commands.note_menu(db, chat_id, digest, now_ms))
 
     async def known_call(self, key: str, request_id: str, digest: str) -> Claim:
         """What is known of a call; `New`: nothing, or that it waits to be sent, and it is not claimed by this."""

@@ -126,6 +126,42 @@ JOURNAL: Final = Schema(
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE mutes (key TEXT PRIMARY KEY, until_ms INTEGER) STRICT, WITHOUT ROWID;
         CREATE TABLE told (what TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE files (
+            file_id TEXT NOT NULL,
+            key TEXT NOT NULL,
+            since_ms INTEGER NOT NULL,
+            PRIMARY KEY (file_id, key)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX files_age ON files (since_ms);
+        CREATE TABLE offers (
+            key TEXT PRIMARY KEY,
+            commands BLOB NOT NULL,
+            since_ms INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE menus (chat_id INTEGER PRIMARY KEY, digest TEXT NOT NULL, set_ms INTEGER NOT NULL) STRICT;
+        ALTER TABLE bindings ADD COLUMN holder TEXT;
+        ALTER TABLE bindings ADD COLUMN by_person INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE bindings ADD COLUMN closed INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE bindings ADD COLUMN gone_ms INTEGER;
+        ALTER TABLE bindings ADD COLUMN remade_ms INTEGER;
+        CREATE TABLE creations (
+            key TEXT PRIMARY KEY,
+            chat_id INTEGER NOT NULL,
+            name TEXT NOT NULL,
+            begun_ms INTEGER NOT NULL,
+            holder TEXT
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO creations SELECT key, chat_id, name, since_ms, NULL FROM bindings WHERE thread_id IS NULL;
+        DELETE FROM bindings WHERE thread_id IS NULL;
+        CREATE TABLE clean_ups (
+            chat_id INTEGER NOT NULL,
+            thread_id INTEGER NOT NULL,
+            key TEXT NOT NULL,
+            how TEXT NOT NULL CHECK (how IN ('close', 'delete')),
+            why TEXT NOT NULL,
+            since_ms INTEGER NOT NULL,
+            PRIMARY KEY (chat_id, thread_id)
+        ) STRICT, WITHOUT ROWID;
         CREATE TABLE keyboards (
             id TEXT PRIMARY KEY,
             key TEXT NOT NULL,

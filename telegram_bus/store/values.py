@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from attrs import field, frozen
 
+from telegram_bus.core.bindings import Binding
+
 __all__ = [
     "Absence",
     "Amendment",
@@ -89,20 +91,6 @@ class Absence:
     key: str
     since_ms: int
     told: bool = False
-
-
-@frozen(kw_only=True)
-class Binding:
-    """A follower's key and its thread; `thread_id` is None as long as the thread was only intended.
-
-    An intention that is found at a start means that a topic may have been created and its id was lost.
-    """
-
-    key: str
-    chat_id: int
-    thread_id: int | None
-    name: str
-    since_ms: int
 
 
 @frozen

@@ -14,6 +14,7 @@ from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, LeadershipLost, StateError, single_fault
 from telegram_bus.core.routing import Rules
 from telegram_bus.roles.lobby import PROMOTION_GRACE
+from telegram_bus.store import Binding
 from tests.fakes import BOT, CHAT, OWNER, InlineCommits, admit, message
 from tests.roles.term_rig import Rig, running
 
@@ -244,7 +245,7 @@ async def test_what_an_earlier_leader_left_is_answered_or_has_an_owner_by_now() 
     """A thread that was bound meanwhile, a sender that is known now."""
 
     async def leave(rig: Rig) -> None:
-        await rig.term.store.bind_thread("late", CHAT, 98, "late", 1)
+        await rig.term.store.note_threads([Binding("late", CHAT, 98, "late", 1)])
         await rig.term.store.record_messages("late", [(CHAT, 900, 98)], 1)
 
     _, commits = await left_behind(leave)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
 import trio
 from attrs import define, field
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
+from telegram_bus.core.bindings import Creation
 from telegram_bus.core.envelopes import Target
 from telegram_bus.core.errors import ApiError, CommitUnknown, NotSent, RequestRefused
 from telegram_bus.core.registry import Provisioned
 from telegram_bus.core.threads import PALETTE
 from telegram_bus.roles.threads import Threads
 from telegram_bus.store import Binding
-from tests.fakes import CHAT, FakeTelegram, InlineCommits, memory_store, registration
+from tests.fakes import BOT, CHAT, OWNER, FakeTelegram, InlineCommits, memory_store, message, registration
 
 
 @define(eq=False)
@@ -61,7 +64,7 @@ async def test_a_new_follower_gets_a_thread_with_the_name_it_wants(rig: Rig) -> 
     assert rig.made == ["Nora"]
     assert rig.threads.of_thread(CHAT, 101) == "a"
     assert rig.threads.of_thread(CHAT + 1, 101) is None
-    assert rig.threads.of_key("a") == Binding(key="a", chat_id=CHAT, thread_id=101, name="Nora", since_ms=9)
+    assert rig.threads.of_key("a") == Binding("a", CHAT, 101, "Nora", 9, holder="a:1")
     assert await rig.stored() == list(rig.threads.all())
 
 
@@ -144,7 +147,7 @@ async def test_the_intention_is_stored_before_telegram_is_asked(rig: Rig) -> Non
     async with trio.open_nursery() as nursery:
         nursery.start_soon(provide, "a")
         await wait_all_tasks_blocked()
-        assert await rig.stored() == [Binding(key="a", chat_id=CHAT, thread_id=None, name="Nora", since_ms=9)]
+        assert await rig.threads.store.threads_kept() == [Creation("a", CHAT, "Nora", 9, "a:1")]
         assert rig.made == ["Nora"]
         nursery.start_soon(provide, "b")
         await wait_all_tasks_blocked()
@@ -165,12 +168,83 @@ async def test_a_thread_is_made_although_its_follower_left_meanwhile(rig: Rig) -
     assert rig.made == ["Nora"]
 
 
-async def test_what_was_begun_before_a_crash_is_made(rig: Rig) -> None:
-    """Under its own name, which is not taken by itself."""
-    await rig.threads.store.intend_thread("a", CHAT, "Nora", 1)
+async def looked_for(rig: Rig, nursery: trio.Nursery) -> None:
+    """A creation whose answer was lost, and its follower that waits."""
+    rig.telegram.results["createForumTopic"] = CommitUnknown("no answer")
+    await nursery.start(rig.threads.run)
+    with pytest.raises(RequestRefused, match="looked for"):
+        await rig.provide("a", "Nora")
+    rig.telegram.results.clear()
+    assert rig.made == ["Nora"]
+
+
+def created(thread: int, name: str = "Nora", sender: int = BOT) -> dict[str, Any]:
+    """The service message of a topic."""
+    fields = {"forum_topic_created": {"name": name, "icon_color": 7322096}, "text": None}
+    return message(5, thread=thread, sender={"id": sender}, **fields)
+
+
+async def test_a_thread_whose_answer_was_lost_is_found_by_its_service_message(
+    rig: Rig, autojump_clock: MockClock
+) -> None:
+    """The first of that name which this bot made and nobody has; no second one is made."""
+    async with trio.open_nursery() as nursery:
+        await looked_for(rig, nursery)
+        await rig.threads.heard([created(70, sender=OWNER), created(71, "Otto"), created(77), created(78)], BOT)
+        assert (await rig.provide("a", "Nora")).target.thread_id == 77
+        nursery.cancel_scope.cancel("done")
+    assert rig.made == ["Nora"]
+    assert await rig.threads.store.threads_kept() == list(rig.threads.all())
+
+
+async def test_who_waits_gets_the_thread_when_its_service_message_comes(rig: Rig, autojump_clock: MockClock) -> None:
+    """In the same request, also from a leader that came after the one who asked."""
+    await rig.threads.store.note_threads([Creation("a", CHAT, "Nora", 1)])
     successor = await rig.successor()
-    assert (await successor.provide("a", "Nora")).thread_name == "Nora"
-    assert successor.threads.of_thread(CHAT, 101) == "a"
+    given: list[Provisioned] = []
+
+    async def provide() -> None:
+        given.append(await successor.provide("a", "Nora"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(provide)
+        await wait_all_tasks_blocked()
+        await successor.threads.heard([created(77)], BOT)
+    assert given[0].target.thread_id == 77
+    assert successor.made == []
+
+
+async def test_after_two_minutes_of_polling_it_is_made_once_more(
+    rig: Rig, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Time in which no poll came through does not count, and it is said in the log."""
+    serving = False
+    rig.threads.serving = lambda: serving
+    async with trio.open_nursery() as nursery:
+        await looked_for(rig, nursery)
+        await trio.sleep(300)
+        with pytest.raises(RequestRefused, match=r"looked for \(120 s more\)"):
+            await rig.provide("a", "Nora")
+        serving = True
+        await trio.sleep(119)
+        assert "once more" not in caplog.text
+        await trio.sleep(2)
+        assert "made once more" in caplog.text
+        assert (await rig.provide("a", "Nora")).thread_name == "Nora"
+        nursery.cancel_scope.cancel("done")
+    assert rig.made == ["Nora", "Nora"]
+
+
+async def test_an_answer_after_its_service_message_changes_nothing(rig: Rig) -> None:
+    """Both name the same thread, and polls are often faster."""
+    rig.telegram.gate = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.provide, "a", "Nora")
+        await wait_all_tasks_blocked()
+        await rig.threads.heard([created(101)], BOT)
+        assert rig.threads.of_thread(CHAT, 101) == "a"
+        rig.telegram.gate.set()
+    assert [binding.thread_id for binding in await rig.stored()] == [101]
 
 
 REMEDIES = [
@@ -214,16 +288,6 @@ async def test_a_thread_that_was_surely_not_made_leaves_nothing(rig: Rig, fault:
     assert (await rig.provide("b", "Nora")).thread_name == "Nora"
 
 
-async def test_a_thread_of_which_nobody_knows_leaves_its_intention(rig: Rig) -> None:
-    """There may be a topic of that name now."""
-    rig.telegram.results["createForumTopic"] = CommitUnknown("no answer")
-    with pytest.raises(CommitUnknown):
-        await rig.provide("a", "Nora")
-    assert [(b.key, b.thread_id) for b in await rig.stored()] == [("a", None)]
-    rig.telegram.results.clear()
-    assert (await rig.provide("a", "Nora")).thread_name == "Nora"
-
-
 @pytest.mark.parametrize("answer", ["x", {}, {"message_thread_id": "7"}])
 async def test_an_answer_that_names_no_thread_is_refused(rig: Rig, answer: object) -> None:
     """A server that is not Telegram's."""
@@ -241,7 +305,7 @@ async def test_in_another_chat_a_follower_gets_another_thread(rig: Rig) -> None:
     given = await moved.provide("b", "Nora")
     assert (given.target, given.thread_name) == (Target(chat_id=77, thread_id=102), "Nora")
     assert (await moved.provide("a", "Nora")).thread_name == "Nora 2"
-    assert moved.threads.of_key("a") == Binding(key="a", chat_id=77, thread_id=103, name="Nora 2", since_ms=9)
+    assert moved.threads.of_key("a") == Binding("a", 77, 103, "Nora 2", 9, holder="a:1")
 
 
 async def test_a_thread_that_telegram_gives_again_has_one_owner(rig: Rig) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from telegram_bus.core.bindings import CleanUp, Creation, Gone
 from telegram_bus.core.errors import LeadershipLost, StateError
-from telegram_bus.store import Collision, New, NewUpdate, Repeat, Store, Unknown, open_store
+from telegram_bus.store import Binding, Collision, New, NewUpdate, Repeat, Store, Unknown, open_store
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -79,27 +80,28 @@ async def test_attempts_are_counted_and_the_first_outcome_stays(tmp_path: Path) 
         assert await store.note_attempt(stored.seq) == 0
 
 
-async def test_a_thread_is_intended_bound_renamed_and_let_go(tmp_path: Path) -> None:
+async def test_a_thread_is_intended_bound_cleaned_up_and_let_go(tmp_path: Path) -> None:
+    creation = Creation("builder", -100, "Builder", NOW, "builder:1")
+    bound = Binding("builder", -100, 7, "Builder", NOW + 1, "builder:1", by_person=True, closed=True, gone_ms=NOW)
+    wish = CleanUp(-100, 7, "builder", "delete", "it left", NOW + 2)
     async with open_store(tmp_path / "db", holder="x") as store:
-        await store.intend_thread("builder", -100, "Builder", NOW)
-        [intended] = await store.bindings()
-        assert (intended.thread_id, intended.name, intended.since_ms) == (None, "Builder", NOW)
-        await store.bind_thread("builder", -100, 7, "Builder", NOW + 1)
-        assert await store.rename_binding("builder", "Baumeister")
-        [bound] = await store.bindings()
-        assert (bound.chat_id, bound.thread_id, bound.name) == (-100, 7, "Baumeister")
-        assert await store.unbind("builder")
-        assert not await store.unbind("builder")
-        assert not await store.rename_binding("builder", "x")
+        await store.note_threads([creation])
+        assert await store.threads_kept() == [creation]
         assert await store.bindings() == []
+        await store.note_threads([Gone(creation), bound, wish])
+    async with open_store(tmp_path / "db", holder="y") as store:
+        assert await store.threads_kept() == [bound, wish]
+        assert await store.holds_clean_up(wish)
+        assert not await store.holds_clean_up(wish._replace(how="close"))
+        await store.note_threads([Gone(bound), Gone(wish)])
+        assert not await store.holds_clean_up(wish)
+        assert await store.threads_kept() == []
 
 
 async def test_a_thread_has_one_owner_and_an_owner_one_thread(tmp_path: Path) -> None:
     async with open_store(tmp_path / "db", holder="x") as store:
-        await store.bind_thread("a", -100, 7, "A", NOW)
-        await store.bind_thread("b", -100, 7, "B", NOW)
-        await store.bind_thread("b", -100, 8, "B", NOW)
-        await store.bind_thread("c", -200, 8, "C", NOW)
+        for row in (("a", -100, 7), ("b", -100, 7), ("b", -100, 8), ("c", -200, 8)):
+            await store.note_threads([Binding(*row, "name", NOW)])
         found = [(binding.key, binding.chat_id, binding.thread_id) for binding in await store.bindings()]
         assert found == [("b", -100, 8), ("c", -200, 8)]
 

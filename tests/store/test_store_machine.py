@@ -13,7 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from telegram_bus.store import Collision, New, NewUpdate, Outcome, Repeat, Unknown, open_store
+from telegram_bus.core.bindings import Gone
+from telegram_bus.store import Binding, Collision, New, NewUpdate, Outcome, Repeat, Unknown, open_store
 from tests.store.rig import Held, Loop, crash_image
 
 HOUR = 3_600_000
@@ -108,17 +109,14 @@ class JournalMachine(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from("abc"), thread=st.integers(2, 4))
     def bind(self, key: str, thread: int) -> None:
-        self.loop.run(self.store.intend_thread, key, 1, key, self.now)
-        self.bindings[key] = (1, None)
-        if thread == 4:  # the topic was never created
-            return
-        self.loop.run(self.store.bind_thread, key, 1, thread, key, self.now)
+        self.loop.run(self.store.note_threads, [Binding(key, 1, thread, key, self.now)])
         self.bindings = {other: to for other, to in self.bindings.items() if to != (1, thread)}
         self.bindings[key] = (1, thread)
 
     @rule(key=st.sampled_from("abc"))
     def unbind(self, key: str) -> None:
-        assert self.loop.run(self.store.unbind, key) == (self.bindings.pop(key, None) is not None)
+        self.loop.run(self.store.note_threads, [Gone(Binding(key, 1, 2, key, self.now))])
+        self.bindings.pop(key, None)
 
     @rule(key=st.sampled_from("ab"), message=st.integers(1, 5))
     def record(self, key: str, message: int) -> None:

@@ -1,0 +1,29 @@
+"""Which follower may fetch which file: the ids of what it was given and of what it sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from sqlite3 import Connection
+from typing import Final
+
+__all__ = ["own_files", "record_files"]
+
+REFRESH_MS: Final = 86_400_000
+"""A file that is met again is kept for longer, but not written anew each time."""
+
+
+def record_files(db: Connection, pairs: Iterable[tuple[str, str]], now_ms: int) -> None:
+    """Note that these followers have these files, each (file id, key)."""
+    db.executemany(
+        "INSERT INTO files VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET since_ms = excluded.since_ms WHERE since_ms < ?",
+        [(file_id, key, now_ms, now_ms - REFRESH_MS) for file_id, key in pairs],
+    )
+
+
+def own_files(db: Connection, key: str, file_ids: Sequence[str]) -> list[str]:
+    """Those of the files that are the follower's."""
+    return [
+        file_id
+        for file_id in file_ids
+        if db.execute("SELECT 1 FROM files WHERE file_id = ? AND key = ?", (file_id, key)).fetchone()
+    ]
