@@ -6,13 +6,12 @@ The follower lives in a thread of its own, in which Trio runs. Everything here m
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import CancelledError, Future
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -21,19 +20,19 @@ from attrs import define, field
 
 from telegram_bus import agent
 from telegram_bus.core.envelopes import Target
-from telegram_bus.core.errors import NoLeader
+from telegram_bus.core.errors import BusError, NoLeader
+from telegram_bus.followers import streams
+from telegram_bus.followers.held import hold_stream
+from telegram_bus.followers.portal import Portal, deadline_of_this
 from telegram_bus.followers.updates import UpdateKind
 from telegram_bus.roles.member import MemberState
 
-__all__ = ["Bus", "Update", "join", "time_limit"]
+__all__ = ["Bus", "Stream", "Update", "join", "time_limit"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _END: Final = object()
-
-_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
-"""When, in `time.monotonic`, what this thread or asyncio task asks for has to be done."""
 
 
 @contextmanager
@@ -42,113 +41,12 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     As with `trio.fail_after`, a message that was asked for may still go out. Limits nest: the earlier one counts.
     """
-    mine, outer = time.monotonic() + seconds, _deadline.get()
-    token = _deadline.set(mine if outer is None else min(mine, outer))
+    mine, outer = time.monotonic() + seconds, deadline_of_this.get()
+    token = deadline_of_this.set(mine if outer is None else min(mine, outer))
     try:
         yield
     finally:
-        _deadline.reset(token)
-
-
-class _Portal:
-    """The way into the thread in which Trio runs."""
-
-    def __init__(self) -> None:
-        self.scope = trio.CancelScope()
-        self._lock = threading.Lock()
-        self._token: trio.lowlevel.TrioToken | None = None
-        self._nursery: trio.Nursery | None = None
-        self._thread = 0
-        self._process = os.getpid()
-        self._stopped = False
-
-    def open(self) -> bool:
-        """In the Trio thread: from now on `stop` is heard; False where it was called before."""
-        with self._lock:
-            self._token, self._thread = trio.lowlevel.current_trio_token(), threading.get_ident()
-            return not self._stopped
-
-    @contextmanager
-    def serving(self, nursery: trio.Nursery) -> Iterator[None]:
-        """In the Trio thread: work is taken while the block runs."""
-        self._nursery = nursery
-        try:
-            yield
-        finally:
-            self._nursery = None
-
-    def stop(self) -> None:
-        """From any thread: leave the bus."""
-        with self._lock:
-            self._stopped = True
-            if self._token is not None:
-                with suppress(trio.RunFinishedError):
-                    self._token.run_sync_soon(self.scope.cancel, "the program left the bus")
-
-    def run(self, work: Callable[[], Awaitable[T]]) -> T:
-        """From any other thread: do the work there, and wait for its end.
-
-        Raises what it raises, TimeoutError, and NoLeader once the bus was left. A KeyboardInterrupt cancels it.
-        """
-        if threading.get_ident() == self._thread:
-            raise RuntimeError("this is the thread of the bus itself: in asynchronous code use telegram_bus.join()")
-        if os.getpid() != self._process:
-            raise RuntimeError("a bus does not survive a fork: join in the child, under a name of its own")
-        deadline = _deadline.get()
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        future: Future[T] = Future()
-        scope = trio.CancelScope()
-        assert self._token is not None
-        try:
-            self._token.run_sync_soon(self._begin, work, future, scope, left)
-        except trio.RunFinishedError:
-            raise _left() from None
-        try:
-            return future.result()
-        except CancelledError:
-            raise _left() from None
-        finally:
-            if not future.done():  # interrupted
-                future.cancel()
-                with suppress(trio.RunFinishedError):
-                    self._token.run_sync_soon(scope.cancel, "nobody waits for it any more")
-
-    def soon(self, work: Callable[[], Awaitable[object]]) -> None:
-        """From any thread: do the work there some time, unless the bus is left."""
-        assert self._token is not None
-        with suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(self._begin, work, Future(), trio.CancelScope(), None)
-
-    def _begin(
-        self, work: Callable[[], Awaitable[T]], future: Future[T], scope: trio.CancelScope, left: float | None
-    ) -> None:
-        if self._nursery is None:
-            future.cancel()
-            return
-        if left is not None:
-            scope.deadline = trio.current_time() + left
-        self._nursery.start_soon(_do, work, future, scope)
-
-
-async def _do(work: Callable[[], Awaitable[T]], future: Future[T], scope: trio.CancelScope) -> None:
-    try:
-        with scope:
-            result = await work()
-            if not future.cancelled():
-                future.set_result(result)
-    except Exception as fault:  # noqa: BLE001 - it belongs to the thread that waits
-        if not future.cancelled():
-            future.set_exception(fault)
-    finally:
-        if not future.done():
-            if scope.cancelled_caught:
-                future.set_exception(TimeoutError("the time is over; what was asked for may still be done"))
-            else:  # the bus was left
-                future.cancel()
-
-
-def _left() -> NoLeader:
-    return NoLeader("this follower has left the bus; join it anew")
+        deadline_of_this.reset(token)
 
 
 def _blocking(method: Callable[Concatenate[agent.Bus, P], Awaitable[T]]) -> Callable[Concatenate[Bus, P], T]:
@@ -169,6 +67,40 @@ def _blocking_of_update(
 
     functools.update_wrapper(call, method)
     return call
+
+
+@define(eq=False)
+class Stream:
+    """As `telegram_bus.streams.Stream`; `write` waits for nothing."""
+
+    _portal: Portal = field(repr=False)
+    _stream: streams.Stream
+
+    @property
+    def text(self) -> str:
+        """What has been written so far."""
+        return self._stream.text
+
+    @property
+    def message(self) -> agent.SentMessage | None:
+        """What it became, once its block has ended."""
+        return self._stream.message
+
+    def write(self, delta: str) -> None:
+        """Add to the text."""
+        self._portal.run(lambda: self._stream.write(delta))
+
+
+@contextmanager
+def _streaming(portal: Portal, begin: Callable[[], AbstractAsyncContextManager[streams.Stream]]) -> Iterator[Stream]:
+    held = portal.run(lambda: portal.hold(hold_stream, begin()))
+    try:
+        yield Stream(portal, held.stream)
+    except BaseException:
+        with suppress(BusError, OSError, TimeoutError):
+            portal.run(partial(held.end, give_up=True))
+        raise
+    portal.run(held.end)
 
 
 @define(eq=False)
@@ -237,6 +169,11 @@ class Update:
         """Send a message into the thread as an answer to this one; options as of `Bus.send`."""
         return self._bus._run(lambda: self._update.reply(text, once=once, **options))  # noqa: SLF001
 
+    def stream(self, *, once: str | None = None, **options: Any) -> AbstractContextManager[Stream]:
+        """An answer to this one that grows while it is written; options as of `Bus.stream`."""
+        begin = partial(self._update.stream, once=once, **options)
+        return _streaming(self._bus._portal, begin)  # noqa: SLF001 - the same module
+
     answer = _blocking_of_update(agent.Update.answer)
     download = _blocking_of_update(agent.Update.download)
     done = _blocking_of_update(agent.Update.done)
@@ -246,7 +183,7 @@ class Update:
 class Bus:
     """As `telegram_bus.Bus`; what sends or asks blocks, for as long as `time_limit` says. Any thread may use it."""
 
-    _portal: _Portal = field(repr=False)
+    _portal: Portal = field(repr=False)
     _bus: agent.Bus
 
     @property
@@ -289,6 +226,10 @@ class Bus:
     def call(self, method: str, **params: Any) -> Any:
         """Make any Bot API call that the bus allows a follower, and return its result."""
         return self._run(lambda: self._bus.call(method, **params))
+
+    @functools.wraps(agent.Bus.stream)
+    def stream(self, **options: Any) -> AbstractContextManager[Stream]:
+        return _streaming(self._portal, lambda: self._bus.stream(**options))
 
     def finish(self, update: Update) -> None:
         """What `update.done()` does."""
@@ -353,7 +294,7 @@ def join(
 
     Raises what that raises. Where the follower fails later, that is raised at the end of the block.
     """
-    portal = _Portal()
+    portal = Portal()
     ready: Future[Bus] = Future()
 
     async def follow() -> None:

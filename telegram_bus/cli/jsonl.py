@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -15,6 +16,7 @@ from telegram_bus.cli.wrapping import FAREWELL, SILENCE
 from telegram_bus.core.errors import BusError, LineTooLong
 from telegram_bus.core.framing import LineSplitter
 from telegram_bus.core.jsonl import BadRequest, Request, error_of, line, parse
+from telegram_bus.followers.held import HeldStream, hold_stream
 
 __all__ = ["serve_jsonl"]
 
@@ -28,7 +30,9 @@ AT_ONCE: Final = 32
 OPEN_UPDATES: Final = 1_000
 """Updates that the program was told and has not done; it is told no more before it has done one."""
 
-IN_ORDER: Final = frozenset({"send", "reply", "edit", "delete", "react", "send_file", "send_album", "call", "tell"})
+IN_ORDER: Final = frozenset(
+    {"send", "reply", "edit", "delete", "react", "send_file", "send_album", "stream", "stream_end", "call", "tell"}
+)
 """What changes the chat happens in the order in which it was asked for; everything else at once."""
 
 
@@ -62,6 +66,7 @@ class _Desk:
         self._places = trio.Semaphore(AT_ONCE)
         self._turn: trio.Event | None = None  # set when the last of those in order has been answered
         self._watching = False
+        self._streams: dict[str, HeldStream] = {}
         self._reading = trio.CancelScope()
         self._ended = False
         self._doings: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {
@@ -74,6 +79,8 @@ class _Desk:
             "answer": self._answer,
             "send_file": self._send_file,
             "send_album": self._send_album,
+            "stream": self._stream,
+            "stream_end": self._stream_end,
             "download": self._download,
             "call": self._call,
             "tell": self._tell_agent,
@@ -150,7 +157,10 @@ class _Desk:
         try:
             if before is not None:
                 await before.wait()
-            result = await self._doings[request.do](dict(request.fields))
+            fields = dict(request.fields)
+            if fields.pop("progress", False) and request.id is not None:
+                fields["progress"] = partial(self._tell_progress, request.id)
+            result = await self._doings[request.do](fields)
         except (BusError, BadRequest, OSError, ValueError, TypeError) as fault:
             await self._fail(request.id, fault)
         else:
@@ -172,8 +182,8 @@ class _Desk:
     async def _reply(self, fields: dict[str, Any]) -> Any:
         return _sent(await self._update(fields).reply(**fields))
 
-    async def _edit(self, fields: dict[str, Any]) -> None:
-        await self._bus.edit(fields.pop("message_id"), **fields)
+    async def _edit(self, fields: dict[str, Any]) -> Any:
+        return _sent(await self._bus.edit(fields.pop("message_id"), **fields))
 
     async def _delete(self, fields: dict[str, Any]) -> None:
         await self._bus.delete(fields["message_id"])
@@ -193,6 +203,31 @@ class _Desk:
     async def _send_album(self, fields: dict[str, Any]) -> Any:
         items = [Media(_source(item), **item) for item in map(dict, fields.pop("files"))]
         return [_sent(one) for one in await self._bus.send_album(items, **fields)]
+
+    async def _stream(self, fields: dict[str, Any]) -> None:
+        name, text = fields.pop("stream"), fields.pop("text")
+        if name not in self._streams:
+            block = self._update(fields).stream if "update" in fields else self._bus.stream
+            self._streams[name] = await self._around.start(hold_stream, block(**fields))
+        elif fields:
+            raise BadRequest(f"stream {name[:100]!r} is open: only text is added to it", field=next(iter(fields)))
+        await self._streams[name].stream.write(text)
+
+    async def _stream_end(self, fields: dict[str, Any]) -> Any:
+        held = self._streams.pop(fields["stream"], None)
+        if held is None:
+            raise BadRequest(f"stream {fields['stream'][:100]!r} is not open: begin it with do: stream", field="stream")
+        await held.stream.write(fields.get("text", ""))
+        message = await held.end(give_up=fields.get("give_up", False))
+        return None if message is None else _sent(message)
+
+    def _tell_progress(self, ident: str | int, sent: int, size: int) -> None:
+        """The last of it, that all has been sent, its answer says."""
+        if sent < size:
+            self._around.start_soon(self._say_progress, ident, sent, size)
+
+    async def _say_progress(self, ident: str | int, sent: int, size: int) -> None:
+        await self.tell("progress", id=ident, sent=sent, size=size)
 
     async def _download(self, fields: dict[str, Any]) -> Any:
         if "update" in fields:
@@ -272,12 +307,13 @@ def _shown(update: Update) -> dict[str, Any]:
 
 
 def _sent(message: SentMessage) -> dict[str, Any]:
-    return {
+    sent = {
         "chat_id": message.chat_id,
         "message_id": message.message_id,
         "thread_id": message.thread_id,
         "message": message.raw,
     }
+    return sent | {"parts": [_sent(attrs.evolve(one, rest=())) for one in message.parts]} if message.rest else sent
 
 
 def _listed(members: tuple[MemberInfo, ...]) -> list[dict[str, Any]]:

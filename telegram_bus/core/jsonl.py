@@ -176,7 +176,10 @@ _MESSAGE: Final[Fields] = {
     "parse_mode": checks.choice("HTML", "MarkdownV2"),
     "silent": checks.boolean,
     "once": checks.filled_text,
+    "markdown": checks.boolean,
 }
+_LONG: Final[Fields] = {"most_parts": checks.positive_integer}
+_PROGRESS: Final[Fields] = {"progress": checks.boolean}
 _REPLY_TO: Final[Fields] = {"reply_to": checks.positive_integer}
 _UPDATE: Final[Fields] = {"update": checks.text}
 _MESSAGE_ID: Final[Fields] = {"message_id": checks.positive_integer}
@@ -187,9 +190,9 @@ _ITEM: Final = _Doing(
 )
 
 _DOINGS: Final[Mapping[str, _Doing]] = {
-    "send": _Doing(_TEXT, {**_MESSAGE, **_REPLY_TO}),
-    "reply": _Doing({**_UPDATE, **_TEXT}, _MESSAGE),
-    "edit": _Doing({**_MESSAGE_ID, **_TEXT}, {"buttons": _buttons, "parse_mode": _MESSAGE["parse_mode"]}),
+    "send": _Doing(_TEXT, {**_MESSAGE, **_LONG, **_REPLY_TO}),
+    "reply": _Doing({**_UPDATE, **_TEXT}, {**_MESSAGE, **_LONG}),
+    "edit": _Doing({**_MESSAGE_ID, **_TEXT}, {name: _MESSAGE[name] for name in ("buttons", "parse_mode", "markdown")}),
     "delete": _Doing(_MESSAGE_ID),
     "react": _Doing(_MESSAGE_ID, {"emoji": checks.text}),
     "typing": _Doing({}),
@@ -203,12 +206,31 @@ _DOINGS: Final[Mapping[str, _Doing]] = {
             "name": checks.filled_text,
             **_MESSAGE,
             **_REPLY_TO,
+            **_PROGRESS,
         },
         _WHICH,
     ),
     "send_album": _Doing(
-        {"files": checks.array_of(_item, 2, 10)}, {"caption": checks.text, "silent": checks.boolean, **_REPLY_TO}
+        {"files": checks.array_of(_item, 2, 10)},
+        {
+            "caption": checks.text,
+            "silent": checks.boolean,
+            "once": checks.filled_text,
+            **_REPLY_TO,
+            **_PROGRESS,
+        },
     ),
+    "stream": _Doing(
+        {"stream": checks.filled_text, "text": checks.text},
+        {
+            **_UPDATE,
+            **{name: check for name, check in _MESSAGE.items() if name != "parse_mode"},
+            **_LONG,
+            **_REPLY_TO,
+            "drafts": checks.boolean,
+        },
+    ),
+    "stream_end": _Doing({"stream": checks.filled_text}, {"text": checks.text, "give_up": checks.boolean}),
     "download": _Doing(
         {},
         {**_UPDATE, "file_id": checks.filled_text, "name": checks.filled_text, "into": checks.filled_text},

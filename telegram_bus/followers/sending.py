@@ -39,7 +39,7 @@ UNCHANGED: Final = "message is not modified"
 class Sending(Uploading):
     """The part of a bus that sends."""
 
-    draftless: set[float] = field(factory=set, init=False, repr=False)
+    _draftless: set[float] = field(factory=set, init=False, repr=False)
     """Chats in which Telegram refused a draft: messages grow by edits there."""
 
     async def send(
@@ -198,7 +198,13 @@ class Sending(Uploading):
     ) -> AbstractAsyncContextManager[Stream]:
         options = message_params(None, reply_to=reply_to, silent=silent)
         return open_stream(
-            self, options, name, buttons=buttons, markdown=markdown, most_parts=most_parts, drafts=drafts
+            self,
+            options,
+            name,
+            buttons=buttons,
+            markdown=markdown,
+            most_parts=most_parts,
+            draftless=self._draftless if drafts else None,
         )
 
     async def _planned(self, call_id: str, content: Content) -> Content:

@@ -44,8 +44,6 @@ FAREWELL: Final = 5.0
 class _Bus(Protocol):
     """What a stream needs of the bus that it is sent over."""
 
-    draftless: set[float]
-
     @property
     def target(self) -> Target | None: ...
     async def wait_serving(self) -> None: ...
@@ -80,7 +78,8 @@ class Stream:
     _buttons: Buttons | None
     _markdown: bool
     _most_parts: int
-    _drafting: bool
+    _draftless: set[float] | None = field(repr=False)  # chats that refuse drafts; None: none are wanted
+    _drafting: bool = field(default=False, init=False)
     message: SentMessage | None = field(default=None, init=False)
     _pieces: list[str] = field(factory=list, init=False, repr=False)
     _changed: trio.Event = field(factory=trio.Event, init=False, repr=False)
@@ -115,7 +114,7 @@ class Stream:
         target = self._bus.target
         chat_id = target.chat_id if target is not None else 0
         private = chat_id > 0
-        self._drafting = self._drafting and private and chat_id not in self._bus.draftless
+        self._drafting = private and self._draftless is not None and chat_id not in self._draftless
         self._pace = PRIVATE_PACE if private else GROUP_PACE
         while True:
             with trio.move_on_after(DRAFT_AGAIN if self._draft is not None else float("inf")):
@@ -164,8 +163,8 @@ class Stream:
             if isinstance(error, ApiError) and error.code == 429:
                 raise
             target = self._bus.target
-            if target is not None:
-                self._bus.draftless.add(target.chat_id)
+            if target is not None and self._draftless is not None:
+                self._draftless.add(target.chat_id)
             self._drafting, self._draft = False, None
             self._changed.set()
 
@@ -248,9 +247,12 @@ async def open_stream(
     buttons: Buttons | None,
     markdown: bool,
     most_parts: int,
-    drafts: bool,
+    draftless: set[float] | None,
 ) -> AsyncIterator[Stream]:
-    """The block of `Bus.stream`; `name` are the scope and the name under which its messages are sent once."""
+    """The block of `Bus.stream`; `name` are the scope and the name under which its messages are sent once.
+
+    `draftless` are the chats that refuse drafts, to which this may add one; None: no drafts are wanted.
+    """
     if most_parts < 1:
         raise ValueError(f"most_parts is at least 1, not {most_parts}")
     keyboard(buttons)
@@ -261,7 +263,7 @@ async def open_stream(
         buttons=buttons,
         markdown=markdown,
         most_parts=most_parts,
-        drafting=drafts,
+        draftless=draftless,
     )
     try:
         with single_fault():
