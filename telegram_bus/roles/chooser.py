@@ -6,13 +6,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+import trio
 from attrs import define, evolve, field
 
 from telegram_bus import crash
 from telegram_bus.core import chooser
 from telegram_bus.core.chooser import MAIN, Choice
 from telegram_bus.core.codec import loads
-from telegram_bus.core.errors import ApiError, BusError, CommitUnknown
+from telegram_bus.core.errors import ApiError, BusError, CommitUnknown, StateError
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.roles.buttons import Press
 from telegram_bus.roles.deliveries import Deliveries
@@ -32,7 +33,7 @@ class Chooser:
     """Asks people once a place, and does once what they choose.
 
     `live` are the agents that may get a thread's messages, `bind` gives an agent a thread in the place of its present
-    one, `given` hears of each update that gets an owner, before it is delivered.
+    one, `owner` knows whose a thread is, `given` hears of each update that gets an owner, before it is delivered.
     """
 
     store: Store = field(repr=False)
@@ -41,32 +42,43 @@ class Chooser:
     sharing: Sharing = field(repr=False)
     live: Callable[[], list[Choice]] = field(repr=False)
     bind: Callable[[str, int], Awaitable[None]] = field(repr=False)
+    owner: Callable[[int, int], str | None] = field(repr=False)
     given: Callable[[UpdateInfo, str], None] = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
+    _turns: dict[tuple[int, int], trio.Lock] = field(factory=dict)
+    _places: set[tuple[int, int]] = field(factory=set)  # where something waits
 
     async def hold(self, update: StoredUpdate, info: UpdateInfo) -> None:
         """Keep an update that nobody owns, and ask people unless they are asked already."""
         assert info.chat_id is not None
         place = (info.chat_id, info.thread_id or MAIN)
+        self._places.add(place)
         ask, waiting = await self.store.lobby.hold(update.seq, place, self.now_ms())
         crash.point("after-hold")
         if ask:
             await self._ask(place, waiting)
 
     async def resume(self) -> None:
-        """What an earlier leader may not have asked, or given to the owner that a thread has got since."""
+        """Ask where an earlier leader may not have asked."""
         for one in await self.store.lobby.choosers():
             place = (one.chat_id, one.place)
-            if (
-                one.state == "open"
-                and one.message_id is None
-                and await self.store.lobby.ask_again(place, self.now_ms())
-            ):
+            self._places.add(place)
+            lost = one.state == "open" and one.message_id is None
+            if lost and self.owner(*place) is None and await self.store.lobby.ask_again(place, self.now_ms()):
                 await self._ask(place, one.waiting)
 
-    async def bound(self, chat_id: int, thread_id: int, key: str) -> None:
-        """A thread has got an owner, however that came: what waits in it is the owner's."""
-        self._deliver(await self.store.lobby.bound((chat_id, thread_id), key), key)
+    async def follow(self, changed: Callable[[], Awaitable[None]]) -> None:
+        """Give what waits in a thread to whoever gets that thread, until cancelled; `changed` waits for news."""
+        while True:
+            for place in list(self._places):
+                key = self.owner(*place) if place[1] != MAIN else None
+                if key is not None:
+                    try:
+                        self._deliver(await self.store.lobby.bound(place, key), key)
+                        self._places.discard(place)
+                    except StateError as error:
+                        log.warning("what waits in thread %d goes to %s later: %s", place[1], key, error)
+            await changed()
 
     async def press(self, press: Press) -> str | None:
         """Do what a button says; returns what the person is shown."""
@@ -104,20 +116,23 @@ class Chooser:
     async def _give(
         self, place: tuple[int, int], message_id: int | None, agent: Choice, press: Press, verb: chooser.Verb
     ) -> str | None:
-        if await self.store.lobby.waiting_at(place, message_id) is None:
-            return ANSWERED
-        if verb == "bind":  # first: were it done last, a crash between would leave messages given and the thread not
-            await self.bind(agent.key, place[1])
-        given = await self.store.lobby.give(place, agent.key, message_id)
+        async with self._turns.setdefault(place, trio.Lock()):
+            waiting = await self.store.lobby.waiting_at(place, message_id)
+            if waiting is None:
+                return ANSWERED
+            if verb == "bind":  # from then on what waits there is the agent's, whoever leads
+                await self.bind(agent.key, place[1])
+                given = await self.store.lobby.bound(place, agent.key)
+            else:
+                given = await self.store.lobby.give(place, agent.key, message_id) or []
+                waiting = len(given)
         crash.point("after-give")
         if place[1] == MAIN:
             user_id = press.user.get("id")
             if isinstance(user_id, int):
                 await self.sharing.choose(user_id, agent.key)
-        if given is None:
-            return ANSWERED
         self._deliver(given, agent.key)
-        return await self._close(place, message_id, chooser.closed(verb, len(given), agent.name, place=place[1]))
+        return await self._close(place, message_id, chooser.closed(verb, waiting, agent.name, place=place[1]))
 
     def _deliver(self, updates: Iterable[StoredUpdate], key: str) -> None:
         for update in updates:

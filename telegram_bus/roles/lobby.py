@@ -103,6 +103,7 @@ class LobbyDesk:
             sharing=self.term.sharing,
             live=self.term.choices,
             bind=self._bind,
+            owner=self.term.threads.of_thread,
             given=self.term.note_given,
             now_ms=self.term.now_ms,
         )
@@ -142,13 +143,15 @@ class LobbyDesk:
             if (migrated := describe(loads(update.body)).migrated) is not None:
                 await self.migrate(*migrated)  # before anything else: what comes now comes from the new chat
             self.put(update)
-        task_status.started()
-        await self.chooser.resume()
-        async for update in self._channel[1]:
-            try:
-                await self._see_to(update)
-            except StateError as error:  # the next leader finds it; this one goes on with what it can do
-                log.error("update %d may be answered once more: %s", update.update_id, error)  # noqa: TRY400
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            await self.chooser.resume()
+            nursery.start_soon(self.chooser.follow, self.term.threads.wait_changed)
+            async for update in self._channel[1]:
+                try:
+                    await self._see_to(update)
+                except StateError as error:  # the next leader finds it; this one goes on with what it can do
+                    log.error("update %d may be answered once more: %s", update.update_id, error)  # noqa: TRY400
 
     def _store_is_new(self) -> bool:
         return all(binding.since_ms >= self.term.since_ms for binding in self.term.threads.all())

@@ -1,0 +1,229 @@
+"""Messages in threads that nobody owns: they wait until a person has chosen, and each choice has one effect."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from telegram_bus.core.chooser import Press, data_of, mark_of
+from telegram_bus.core.errors import ApiError, CommitUnknown, StateError
+from tests.fakes import CHAT, OWNER, admit, message
+from tests.roles.term_rig import Rig, running
+
+PLACE = 99
+GIVE, BIND = (Press(PLACE, verb, mark_of("nora")) for verb in ("give", "bind"))
+LATER, IGNORE = Press(PLACE, "later"), Press(PLACE, "ignore")
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    async with running(Rig()) as rig:
+        await rig.agent("nora", 11)
+        await rig.agent("otto", 12)
+        yield rig
+
+
+def pressed(update_id: int, button: Press, message_id: int) -> dict[str, Any]:
+    """A person presses a button of a chooser."""
+    where = {"message_id": message_id, "chat": {"id": CHAT, "type": "supergroup"}, "message_thread_id": PLACE}
+    query = {"id": f"q{update_id}", "from": {"id": OWNER}, "data": data_of(button), "message": where}
+    return {"update_id": update_id, "callback_query": query}
+
+
+def asked(rig: Rig) -> list[int]:
+    """The ids of the questions in the thread: the fake counts its calls."""
+    return [101 + index for index, (method, _) in enumerate(rig.telegram.calls) if method.startswith("send")]
+
+
+def buttons(params: dict[str, Any]) -> list[str]:
+    return [key["text"] for row in params["reply_markup"]["inline_keyboard"] for key in row]
+
+
+async def test_people_are_asked_once_and_everything_waits(rig: Rig) -> None:
+    """In the thread itself, with the agents that are here."""
+    await rig.take(message(1, thread=PLACE), message(2, thread=PLACE))
+    await rig.take(message(3, thread=PLACE))
+    (question,) = rig.telegram.made("sendMessage")
+    assert question["message_thread_id"] == PLACE
+    assert buttons(question) == ["nora", "otto", "Make it someone's thread …", "Keep for later", "Ignore"]
+    assert rig.rows() == [(number, None, None) for number in (1, 2, 3)]
+    assert rig.got == []
+
+
+async def test_who_is_chosen_gets_all_of_it_in_order_and_once(rig: Rig) -> None:
+    """A second press, also of another button, does nothing more and says so."""
+    await rig.take(message(1, thread=PLACE), message(2, thread=PLACE))
+    (question,) = asked(rig)
+    await rig.take(pressed(3, GIVE, question), pressed(4, GIVE, question))
+    await rig.take(pressed(5, IGNORE, question))
+    assert rig.got == [("nora", 1), ("nora", 2)]
+    answers = [params["text"] for params in rig.telegram.made("answerCallbackQuery")]
+    assert sorted(answers) == ["Given to nora: 2 messages.", "This was answered before.", "This was answered before."]
+    (edit,) = rig.telegram.made("editMessageText")
+    assert edit["text"] == "Given to nora: 2 messages."
+    assert buttons(edit) == []
+    assert {outcome for _, _, outcome in rig.rows()} == {"accepted", "answered"}
+
+
+async def test_what_was_given_partly_goes_on_with_the_rest(rig: Rig) -> None:
+    """Each update is settled by itself: what the agent has is not given again."""
+    await rig.take(message(1, thread=PLACE), message(2, thread=PLACE))
+    taken = rig.forward
+    rig.term.deliveries.forward = lambda member, envelope: _fail_after_one(rig, taken, member, envelope)
+    await rig.take(pressed(3, GIVE, asked(rig)[0]))
+    assert rig.got == [("nora", 1)]
+    rig.term.deliveries.forward = taken
+    rig.term.deliveries.wake(["nora"])
+    await wait_all_tasks_blocked()
+    assert rig.got == [("nora", 1), ("nora", 2)]
+
+
+async def _fail_after_one(rig: Rig, taken: Any, member: Any, envelope: Any) -> Any:
+    rig.down = bool(rig.got)
+    try:
+        return await taken(member, envelope)
+    finally:
+        rig.down = False
+
+
+async def test_what_is_ignored_is_let_go(rig: Rig) -> None:
+    await rig.take(message(1, thread=PLACE))
+    await rig.take(pressed(2, IGNORE, asked(rig)[0]))
+    assert rig.rows() == [(1, None, "dropped"), (2, None, "answered")]
+    assert rig.telegram.made("editMessageText")[0]["text"] == "Ignored: 1 message."
+
+
+async def test_what_is_kept_waits_without_a_word_and_the_next_message_asks_again(rig: Rig) -> None:
+    """Both questions stand for all that waits; the older one is over once the new one was answered."""
+    await rig.take(message(1, thread=PLACE))
+    old = asked(rig)[0]
+    await rig.take(pressed(2, LATER, old))
+    assert buttons(rig.telegram.made("editMessageText")[0]) == ["Choose now"]
+    assert rig.rows()[0] == (1, None, None)
+    await rig.take(message(3, thread=PLACE))
+    assert "2 messages wait" in rig.said[-1]
+    await rig.take(pressed(4, GIVE, asked(rig)[-1]))
+    assert rig.got == [("nora", 1), ("nora", 3)]
+    await rig.take(message(5, thread=PLACE), pressed(6, GIVE, old))
+    assert rig.rows()[-2] == (5, None, None)
+
+
+async def test_a_kept_question_can_be_answered_after_all(rig: Rig) -> None:
+    await rig.take(message(1, thread=PLACE))
+    question = asked(rig)[0]
+    await rig.take(pressed(2, LATER, question))
+    await rig.take(pressed(3, Press(PLACE, "show", "give0"), question))
+    assert "nora" in buttons(rig.telegram.made("editMessageText")[-1])
+    await rig.take(pressed(4, GIVE, question))
+    assert rig.got == [("nora", 1)]
+
+
+async def test_the_thread_becomes_an_agent_s(rig: Rig) -> None:
+    """And what waited in it is delivered there."""
+    bound = []
+
+    async def bind(key: str, thread_id: int) -> None:
+        bound.append((key, thread_id))
+
+    rig.lobby.bind = bind
+    await rig.take(message(1, thread=PLACE))
+    question = asked(rig)[0]
+    await rig.take(pressed(2, Press(PLACE, "show", "bind0"), question))
+    assert "Whose thread" in rig.telegram.made("editMessageText")[-1]["text"]
+    await rig.take(pressed(3, BIND, question), pressed(4, BIND, question))
+    assert bound == [("nora", PLACE)]
+    assert rig.got == [("nora", 1)]
+
+
+async def test_an_agent_that_left_cannot_be_chosen(rig: Rig) -> None:
+    """The person hears it, and sees who is here now."""
+    await rig.take(message(1, thread=PLACE))
+    nora = rig.term.registry.by_key("nora")
+    assert nora is not None
+    rig.term.registry.remove(nora)
+    await rig.take(pressed(2, GIVE, asked(rig)[0]))
+    assert rig.telegram.made("answerCallbackQuery")[0]["text"] == "This agent is not here any more."
+    assert "nora" not in buttons(rig.telegram.made("editMessageText")[0])
+    assert rig.rows()[0] == (1, None, None)
+
+
+async def test_where_no_agent_is_here_it_waits_and_people_can_look_again() -> None:
+    async with running(Rig()) as rig:
+        await rig.agent("nora", 11, here=False)
+        await rig.take(message(1, thread=PLACE))
+        assert buttons(rig.telegram.made("sendMessage")[0]) == ["↻ Look again", "Keep for later", "Ignore"]
+        admit(rig.term.registry, "nora", thread=11)
+        await rig.take(pressed(2, Press(PLACE, "show", "give0"), asked(rig)[0]))
+        assert "nora" in buttons(rig.telegram.made("editMessageText")[0])
+
+
+async def test_a_successor_goes_on_with_the_question_and_does_not_ask_again(rig: Rig) -> None:
+    """A button that was pressed while nobody led is done by whoever leads next."""
+    await rig.take(message(1, thread=PLACE))
+    question = asked(rig)[0]
+    async with running(Rig(earlier=rig.commits)) as successor:
+        await successor.agent("nora", 11)
+        await wait_all_tasks_blocked()
+        assert successor.said == []
+        await successor.take(pressed(2, GIVE, question))
+        assert successor.got == [("nora", 1)]
+
+
+@pytest.mark.parametrize("fault", [None, CommitUnknown("the answer was lost")])
+async def test_a_question_that_may_never_have_been_asked_is_asked_by_the_successor(fault: Exception | None) -> None:
+    """A crash between claim and call, or a lost answer; by the same leader it is not asked twice."""
+    first = Rig()
+    async with running(first):
+        await first.agent("nora", 11)
+        if fault is None:
+            first.telegram.gate = trio.Event()
+        else:
+            first.telegram.results["sendMessage"] = fault
+        await first.take(message(1, thread=PLACE))
+        await first.take(message(2, thread=PLACE))
+        assert len(first.said) == 1
+    async with running(Rig(earlier=first.commits)) as successor:
+        await successor.agent("nora", 11)
+        await wait_all_tasks_blocked()
+        assert len(successor.said) == 1
+        await successor.take(pressed(3, GIVE, 4711))  # the first question, if it is there
+        assert successor.rows()[0] == (1, None, None)
+        await successor.take(pressed(4, GIVE, asked(successor)[0]))
+        assert successor.got == [("nora", 1), ("nora", 2)]
+
+
+async def test_where_nobody_can_be_asked_the_next_message_asks_again(rig: Rig) -> None:
+    """The thread was closed; nothing is lost meanwhile."""
+    rig.telegram.results["sendMessage"] = ApiError("sendMessage", 400, "Bad Request: TOPIC_CLOSED")
+    await rig.take(message(1, thread=PLACE))
+    assert rig.rows() == [(1, None, None)]
+    rig.telegram.results.clear()
+    await rig.take(message(2, thread=PLACE))
+    assert "2 messages wait" in rig.said[-1]
+
+
+async def test_a_thread_that_gets_an_owner_takes_what_waits_with_it(rig: Rig) -> None:
+    """However that came about: by hand, or because its agent came back with it."""
+    await rig.take(message(1, thread=PLACE))
+    await rig.agent("paul", PLACE)
+    await wait_all_tasks_blocked()
+    assert rig.got == [("paul", 1)]
+    await rig.take(pressed(2, GIVE, asked(rig)[0]))
+    assert rig.got == [("paul", 1)]
+
+
+async def test_a_full_disk_at_the_press_leaves_everything_as_it_was(rig: Rig) -> None:
+    await rig.take(message(1, thread=PLACE))
+    press = pressed(2, GIVE, asked(rig)[0])
+    await rig.intake.commit([press], 3)
+    rig.commits.fault = StateError("the disk is full")
+    await wait_all_tasks_blocked()
+    rig.commits.fault = None
+    assert rig.got == []
+    assert rig.rows()[0] == (1, None, None)
+    await rig.take(pressed(3, GIVE, asked(rig)[0]))
+    assert rig.got == [("nora", 1)]
