@@ -11,8 +11,10 @@ from attrs import field, frozen
 
 from benchmarks._chaos_agent import ASKS
 
-__all__ = ["OVERLAP", "Facts", "undone", "violations"]
+__all__ = ["DEAD", "OVERLAP", "Facts", "undone", "violations"]
 
+DEAD = ("rejected", "expired")  # outcomes of what was set aside as a dead letter
+CLOCKS = 0.01  # seconds by which the journal's clock (wall, ms) and the sandbox's (monotonic) may differ
 OVERLAP = 0.05  # seconds by which the sandbox may hear of a poller's end later than of its successor
 
 Line = Mapping[str, Any]
@@ -25,7 +27,8 @@ class Facts:
     `said`: of each key, the texts in order. `diary`: the lines of all handlers, of each process in order.
     `deaths`: when a pid was killed (monotonic).
     `record`: the sandbox's entries. `journal`: the leader's rows (update_id, owner_key,
-    outcome), `poll_offset` its offset. `inboxes`: of each key, the ids of deliveries and whether they are done.
+    outcome), `admitted`: when each update was stored (monotonic), `dead_letters`: the texts that were set aside,
+    `poll_offset` its offset. `inboxes`: of each key, the ids of deliveries and whether they are done.
     """
 
     said: Mapping[str, Sequence[str]]
@@ -33,10 +36,12 @@ class Facts:
     deaths: Mapping[int, float]
     record: Sequence[Line]
     journal: Sequence[tuple[int, str | None, str | None]]
+    admitted: Mapping[int, float]
     poll_offset: int
     inboxes: Mapping[str, Mapping[str, bool]]
     outputs: Mapping[str, bytes] = field(repr=False)
     token: str = field(repr=False)
+    dead_letters: frozenset[str] = frozenset()
 
 
 def violations(facts: Facts) -> Iterator[str]:
@@ -62,15 +67,24 @@ def _polls(facts: Facts) -> Iterator[str]:
 
 
 def _offsets(facts: Facts) -> Iterator[str]:
-    """An offset confirms only what was answered before, and at the end the journal's is the highest."""
+    """An offset confirms only what was answered before, and stored by then where it is somebody's business.
+
+    At the end the journal's is the highest.
+    """
     top = 0
+    open_ids: set[int] = set()
     for entry in sorted((entry for entry in facts.record if entry["kind"] == "poll"), key=lambda entry: entry["began"]):
         offset = int(entry["params"].get("offset") or 0)
         if offset > max(top, facts.poll_offset):
             yield f"poll {entry['n']} confirmed {offset}, above the journal's {facts.poll_offset}"
         elif offset > top:
             yield f"poll {entry['n']} confirmed {offset}, but no answer before it went beyond {top - 1}"
+        for update_id in sorted(one for one in open_ids if one < offset):
+            open_ids.discard(update_id)
+            if facts.admitted.get(update_id, 0.0) > entry["began"] + CLOCKS:
+                yield f"poll {entry['n']} confirmed {offset} when update {update_id} was not in the journal"
         if entry["ok"] and entry["result"]:
+            open_ids.update(entry["result"])
             top = max(top, max(entry["result"]) + 1)
 
 
@@ -93,6 +107,8 @@ def _updates(facts: Facts) -> Iterator[str]:
 def _update(
     facts: Facts, key: str, text: str, handed: Sequence[Line], finished: Mapping[str, Sequence[int]]
 ) -> Iterator[str]:
+    if not handed and text in facts.dead_letters:
+        return
     if not handed:
         yield f"{text!r} for {key} was lost: never handed over"
         return
@@ -163,9 +179,9 @@ def _calls(facts: Facts) -> Iterator[str]:
 
 
 def _journal(facts: Facts) -> Iterator[str]:
-    """Nothing was given up or left waiting."""
+    """Nothing was left waiting, and what was given up stands in the dead letters."""
     for update_id, owner, outcome in facts.journal:
-        if owner is not None and outcome != "accepted":
+        if owner is not None and outcome not in ("accepted", *DEAD):
             yield f"update {update_id} of {owner} is {outcome or 'still waiting'} in the journal"
 
 

@@ -31,7 +31,7 @@ from attrs import define, field
 
 from benchmarks._bus import Place
 from benchmarks._chaos_agent import ASKS
-from benchmarks._chaos_check import Facts, undone, violations
+from benchmarks._chaos_check import DEAD, Facts, undone, violations
 from benchmarks._chaos_rig import FOLLOWER_POINTS, LEADER_POINTS, SENDING, Rig, Slot, python
 from telegram_bus.testing import Sandbox
 
@@ -252,8 +252,11 @@ class Run:
     def facts(self) -> Facts:
         """Everything that was left behind, once nothing runs."""
         profile = self.place.profile
+        wall = time.time() - time.monotonic()
         with closing(sqlite3.connect(profile.database)) as db:
             journal = db.execute("SELECT update_id, owner_key, outcome FROM updates").fetchall()
+            moments = db.execute("SELECT update_id, admitted_ms FROM updates").fetchall()
+            dead = db.execute(f"SELECT body FROM updates WHERE outcome IN {DEAD}").fetchall()
             (offset,) = db.execute("SELECT poll_offset FROM term").fetchone()
         logs = [*(self.place.root / "out").glob("*.log"), *profile.leader_log.parent.glob("*")]
         return Facts(
@@ -262,6 +265,8 @@ class Run:
             deaths=self.rig.deaths,
             record=list(self.record.values()),
             journal=journal,
+            admitted={update_id: ms / 1000 - wall for update_id, ms in moments},
+            dead_letters=frozenset(json.loads(body)["message"]["text"] for (body,) in dead),
             poll_offset=offset,
             inboxes={key: dict(self._inbox(key)) for key in self.said},
             outputs={path.name: path.read_bytes() for path in logs},
@@ -349,6 +354,7 @@ def _summary(run: Run, facts: Facts, broken: int) -> dict[str, Any]:
         "repeated_sends_answered": what.count("sent")
         - len({line["id"] for line in facts.diary if line["what"] == "sent"}),
         "unknown": what.count("unknown"),
+        "dead_letters": len(facts.dead_letters),
         "polls": sum(1 for entry in entries if entry["kind"] == "poll"),
         "kills": sum(count for name, count in counts.items() if name.startswith(("kill", "freeze"))),
         "disk": sum(count for name, count in counts.items() if name.startswith("disk")),

@@ -49,6 +49,7 @@ SOUND = Facts(
     deaths={10: 3.0},
     record=RECORD,
     journal=[(7, "f0", "accepted"), (8, "f0", "accepted"), (9, None, "answered")],
+    admitted={7: 2.05, 8: 2.05, 9: 3.9},
     poll_offset=9,
     inboxes={"f0": {"id0": True, "id1": True}},
     outputs={"leader.log": b"all is well"},
@@ -79,7 +80,8 @@ def test_a_sound_run_breaks_nothing() -> None:
         ({"record": [*RECORD, send(5, 5.0, "re f0:1? by 11", 51)]}, "was sent 2 times"),
         ({"record": RECORD[:3]}, "at Telegram it is []"),
         ({"record": RECORD[:3], "diary": [one for one in DIARY if one["what"] != "sent"]}, "was never sent"),
-        ({"journal": [(7, "f0", "rejected")]}, "update 7 of f0 is rejected"),
+        ({"journal": [(7, "f0", "dropped")]}, "update 7 of f0 is dropped"),
+        ({"admitted": {7: 2.05, 8: 2.2}}, "confirmed 9 when update 8 was not in the journal"),
         ({"journal": [(7, "f0", None)]}, "still waiting"),
         ({"outputs": {"leader.log": b"POST /bot1:secret/getMe"}}, "the token stands in leader.log"),
         ({"diary": [*DIARY, {**DIARY[0], "text": "who?", "id": "id9", "at": 9.0}]}, "which nobody said"),
@@ -89,6 +91,12 @@ def test_each_broken_promise_is_found(changes: dict[str, Any], said: str) -> Non
     assert any(said in found for found in violations(evolve(SOUND, **changes))), list(
         violations(evolve(SOUND, **changes))
     )
+
+
+def test_what_was_set_aside_as_a_dead_letter_is_not_lost() -> None:
+    journal = [(7, "f0", "rejected"), *SOUND.journal[1:]]
+    dead = evolve(SOUND, diary=DIARY[2:], journal=journal, dead_letters=frozenset({"f0:0"}))
+    assert list(violations(dead)) == []
 
 
 def test_an_answer_that_nobody_can_tell_of_may_be_there_or_not() -> None:

@@ -56,7 +56,10 @@ def test_an_agent_is_here_or_away_and_says_what_waits() -> None:
 
 def test_names_beyond_the_basic_plane_are_linked_where_telegram_counts_them() -> None:
     """In UTF-16 units."""
-    lines = [evolve(NORA, name="🦉 Owl", link="https://t.me/c/1/2"), evolve(NORA, name="Ada", link="https://t.me/c/1/3")]
+    lines = [
+        evolve(NORA, name="🦉 Owl", link="https://t.me/c/1/2"),
+        evolve(NORA, name="Ada", link="https://t.me/c/1/3"),
+    ]
     said = answer("status", BUS, lines)
     encoded = said.text.encode("utf-16-le")
     linked = [encoded[2 * e["offset"] : 2 * (e["offset"] + e["length"])].decode("utf-16-le") for e in said.entities]
@@ -128,9 +131,7 @@ def test_more_agents_than_a_phone_shows_are_counted() -> None:
     st.sampled_from(get_args(Topic)),
     st.lists(st.tuples(st.text(max_size=128), st.booleans(), st.floats(0, 1e9), st.integers(0, 10**6)), max_size=60),
 )
-def test_any_answer_fits_a_message_and_is_not_empty(
-    topic: Topic, agents: list[tuple[str, bool, float, int]]
-) -> None:
+def test_any_answer_fits_a_message_and_is_not_empty(topic: Topic, agents: list[tuple[str, bool, float, int]]) -> None:
     lines = [
         AgentLine(name=name * 2, link=thread_link(-1001234567890, 2**31), online=online, age=seconds, waiting=waiting)
         for name, online, seconds, waiting in agents
