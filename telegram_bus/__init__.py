@@ -8,25 +8,30 @@ from typing import TYPE_CHECKING, Any, Final
 from telegram_bus._version import __version__
 
 if TYPE_CHECKING:
-    from telegram_bus.agent import Bus, FileInfo, Media, MemberInfo, SentMessage, Update, join
+    from telegram_bus.agent import Bus, FileInfo, Keyboard, Media, MemberInfo, SentMessage, Update, join
     from telegram_bus.core.errors import (
         AnswerLost,
         ApiError,
         BusError,
         CommitUnknown,
+        Expired,
         NoLeader,
         RequestRefused,
         SettingsError,
         StateError,
     )
+    from telegram_bus.followers.questions import Answer
 
 __all__ = [
+    "Answer",
     "AnswerLost",
     "ApiError",
     "Bus",
     "BusError",
     "CommitUnknown",
+    "Expired",
     "FileInfo",
+    "Keyboard",
     "Media",
     "MemberInfo",
     "NoLeader",
@@ -40,8 +45,8 @@ __all__ = [
 ]
 
 _HOMES: Final = dict.fromkeys(
-    ("Bus", "FileInfo", "Media", "MemberInfo", "SentMessage", "Update", "join"), "telegram_bus.agent"
-)
+    ("Bus", "FileInfo", "Keyboard", "Media", "MemberInfo", "SentMessage", "Update", "join"), "telegram_bus.agent"
+) | {"Answer": "telegram_bus.followers.questions"}
 
 
 def __getattr__(name: str) -> Any:

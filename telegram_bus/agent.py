@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from telegram_bus import crash
 from telegram_bus import home as homes
@@ -28,8 +28,9 @@ from telegram_bus.core.extensions import FileGet
 from telegram_bus.core.files import FileInfo
 from telegram_bus.followers.calling import CALLS_AT_ONCE
 from telegram_bus.followers.members import MemberInfo, list_members, watch_members
-from telegram_bus.followers.messages import Buttons, FileKind, Media, SentMessage, sent_message
+from telegram_bus.followers.messages import Buttons, FileKind, Keyboard, Media, SentMessage, sent_message
 from telegram_bus.followers.sending import Sending
+from telegram_bus.followers.streams import Stream
 from telegram_bus.followers.updates import Update, UpdateKind
 from telegram_bus.roles.folder import begin_file, finish_file, sweep
 from telegram_bus.roles.member import Member, MemberState
@@ -38,16 +39,21 @@ from telegram_bus.roles.seat import hold_seat
 from telegram_bus.roles.starter import PARENT_VARIABLE
 from telegram_bus.store.inbox import open_inbox
 
+if TYPE_CHECKING:
+    from telegram_bus.followers.questions import Answer, Choices, Questions
+
 __all__ = [
     "CALLS_AT_ONCE",
     "Bus",
     "Buttons",
     "FileInfo",
     "FileKind",
+    "Keyboard",
     "Media",
     "MemberInfo",
     "SentMessage",
     "Source",
+    "Stream",
     "Update",
     "join",
 ]
@@ -66,6 +72,8 @@ class Bus(Sending):
     when the leader refuses, ApiError when Telegram does, CommitUnknown when nobody can tell whether a message went
     out, and NoLeader after the block of `join` has ended.
     """
+
+    _questions: Questions | None = field(default=None, init=False, repr=False)
 
     @property
     def name(self) -> str | None:
@@ -122,6 +130,44 @@ class Bus(Sending):
     async def typing(self) -> None:
         """Show that this follower is typing, for some five seconds or until it sends."""
         await self.call("sendChatAction", action="typing")
+
+    async def ask_person(
+        self,
+        question: str,
+        choices: Choices = (),
+        *,
+        once: str | None = None,
+        allow_text: bool = False,
+        users: Sequence[int] | None = None,
+    ) -> Answer:
+        """Ask people in this thread and return the answer, which may come tomorrow: limit it with `trio.fail_after`.
+
+        `choices` become buttons; with `allow_text`, or without choices, any text that replies to the question is an
+        answer too. The answer is a string (the label of the choice, or the text) with `value`, `number` and `sender`;
+        the message then shows it. `users` are the ids of those who may answer (None: everybody that the bot listens
+        to).
+
+        With `once` (a name of your choice) it is asked once in 90 days: a program that was started anew and asks under
+        that name again attaches to the question that there is, and gets an answer that came meanwhile. Without, the
+        answer is for this process only, and the question is taken back when nobody waits for it any more.
+
+        Raises Expired where there will be no answer, what `send` raises, and ValueError for a question of more than
+        3,000 characters or choices of more than 64 KiB.
+        """
+        if self._questions is None:
+            from telegram_bus.followers.questions import Questions  # noqa: PLC0415 - for those who ask
+
+            self._questions = Questions(member=self._member, make=self._make)
+        return await self._questions.ask(question, choices, once=once, allow_text=allow_text, users=users)
+
+    def typing_for(self, ttl: float = 600.0, *, action: str = "typing") -> AbstractAsyncContextManager[None]:
+        """Show that this follower is typing while the block runs: `async with bus.typing_for(): …`.
+
+        It ends with the block, with the first message that is sent, with this process, and after `ttl` seconds.
+        """
+        from telegram_bus.followers.typing import typing_for  # noqa: PLC0415 - for those who need it
+
+        return typing_for(self._member, ttl, action)
 
     async def members(self) -> tuple[MemberInfo, ...]:
         """All live followers."""

@@ -14,7 +14,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import telegram_bus
-from telegram_bus.agent import Bus, MemberInfo, SentMessage, Update, join
+from telegram_bus.agent import Bus, Keyboard, MemberInfo, SentMessage, Update, join
+from telegram_bus.core.buttons import callback_data
 from telegram_bus.core.envelopes import (
     AckError,
     AgentSelector,
@@ -35,13 +36,14 @@ from telegram_bus.core.envelopes import (
 )
 from telegram_bus.core.errors import (
     ApiError,
+    BusError,
     CommitUnknown,
     NoLeader,
     RequestRefused,
     SettingsError,
     StateError,
 )
-from telegram_bus.core.extensions import MembersList
+from telegram_bus.core.extensions import ButtonsKeep, MembersList
 from telegram_bus.core.identity import call_id, delivery_id
 from telegram_bus.followers.members import WATCH_WAIT_MS
 from telegram_bus.home import Home, Profile
@@ -181,17 +183,51 @@ async def test_an_answer_that_is_no_message_is_refused(bus: Bus, leader: FakeLea
         await bus.send("hi")
 
 
-@pytest.mark.parametrize("data", ["", "x" * 65, "é" * 33])
-async def test_data_that_a_button_cannot_carry_is_refused_before_it_is_sent(
-    bus: Bus, leader: FakeLeader, data: str
-) -> None:
-    """1 to 64 bytes of UTF-8."""
-    with pytest.raises(ValueError, match="Go"):
-        await bus.send("hi", buttons=[[("fine", "f"), ("Go", data)]])
-    with pytest.raises(ValueError, match="Go"):
-        await bus.edit(1, "hi", buttons=[[("Go", data)]])
-    assert leader.of(CallApi) == []
+@pytest.mark.parametrize("data", ["", "x" * 65, "é" * 33, {"deploy": [42, None]}, 7, None, "tb:again:1"])
+async def test_data_that_a_button_cannot_carry_is_kept_by_the_leader(bus: Bus, leader: FakeLeader, data: Any) -> None:
+    """And is with it before the message goes out, in which a short key stands in its place."""
+    await bus.send("hi", buttons=[[("fine", "f"), ("Go", data)]])
+    [keep], [call] = leader.of(ButtonsKeep), leader.of(CallApi)
+    assert leader.got.index(keep) < leader.got.index(call)
+    assert keep.content["buttons"] == [["fine", "f"], ["Go", data]]
+    markup = call.args[1]["reply_markup"]
+    assert markup == {
+        "inline_keyboard": [
+            [
+                {"text": "fine", "callback_data": callback_data(keep.keyboard_id, 0)},
+                {"text": "Go", "callback_data": callback_data(keep.keyboard_id, 1)},
+            ]
+        ]
+    }
+    await bus.edit(1, "hi", buttons=[[("Go", data)]])
+    assert len(leader.of(ButtonsKeep)) == 2
+
+
+async def test_what_is_short_needs_nobody_to_keep_it(bus: Bus, leader: FakeLeader) -> None:
+    """Unless it is for one press, or for some people."""
     await bus.send("hi", buttons=[[("Go", "é" * 32)]])
+    assert leader.of(ButtonsKeep) == []
+    await bus.send("hi", buttons=Keyboard([[("Go", "g")]], one_time=True, users=[7]))
+    [keep] = leader.of(ButtonsKeep)
+    assert keep.content == {"buttons": [["Go", "g"]], "one_time": True, "users": [7]}
+
+
+async def test_a_message_of_a_name_has_the_same_keys_when_it_is_sent_again(bus: Bus, leader: FakeLeader) -> None:
+    """Its first sending counts, and so must the keys that stand under it."""
+    for _ in range(2):
+        await bus.send("hi", buttons=[[("Go", {"a": 1})]], once="x")
+    await bus.send("hi", buttons=[[("Go", {"a": 1})]])
+    first, second, third = (keep.keyboard_id for keep in leader.of(ButtonsKeep))
+    assert first == second != third
+
+
+@pytest.mark.parametrize("data", [object(), "x" * 70_000, {1: {2}}])
+async def test_data_that_nobody_can_keep_is_refused_before_anything_is_sent(
+    bus: Bus, leader: FakeLeader, data: Any
+) -> None:
+    with pytest.raises((ValueError, BusError)):
+        await bus.send("hi", buttons=[[("Go", data)]])
+    assert leader.of(CallApi) == []
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from telegram_bus.core.errors import InvalidEnvelope
 from telegram_bus.core.jsontext import dumps
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "is_short",
     "kept_place",
     "leaders",
+    "needs_keeping",
     "pressed",
     "replied",
     "toast",
@@ -109,6 +111,17 @@ def is_short(data: Any) -> bool:
     return 1 <= len(data.encode("utf-8", "surrogatepass")) <= TELEGRAM_BYTES
 
 
+def needs_keeping(markup: Any) -> bool:
+    """Whether the leader has to keep what the buttons of a `reply_markup` mean; what is wrong in it Telegram says."""
+    rows = markup.get("inline_keyboard") if isinstance(markup, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        return False
+    if markup.get("one_time") or markup.get("users") is not None:
+        return True
+    found = [one["callback_data"] for row in rows for one in row if isinstance(one, dict) and "callback_data" in one]
+    return any(not is_short(data) and not (isinstance(data, str) and kept_place(data)) for data in found)
+
+
 def callback_data(keyboard_id: str, number: int) -> str:
     """What Telegram is given for a button whose meaning is kept."""
     return f"{KEPT}{keyboard_id}:{number}"
@@ -141,7 +154,10 @@ def check_content(keyboard_id: str, content: Any) -> dict[str, Any]:
         raise ValueError("a question has a text")
     if question is None and not content["buttons"]:
         raise ValueError("a keyboard without a question needs buttons")
-    size = len(dumps(content))
+    try:
+        size = len(dumps(content))
+    except (TypeError, InvalidEnvelope) as fault:
+        raise ValueError(f"the data of a button must be JSON: {fault}") from fault
     if size > MOST_BYTES:
         raise ValueError(f"the buttons of a message hold {size} bytes of data; {MOST_BYTES} are allowed")
     kept = {"buttons": content["buttons"], "one_time": bool(content.get("one_time")) or question is not None}

@@ -10,6 +10,7 @@ __all__ = [
     "ApiError",
     "BusError",
     "CommitUnknown",
+    "Expired",
     "InvalidEnvelope",
     "LeadershipLost",
     "LineTooLong",
@@ -72,6 +73,10 @@ class RequestRefused(BusError):
         super().__init__(message)
         self.code = code
         self.method = method
+
+
+class Expired(RequestRefused):
+    """A question to a person has no answer any more: nobody gave one in time, or it was taken back."""
 
 
 class ApiError(BusError):

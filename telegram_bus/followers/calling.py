@@ -9,6 +9,7 @@ import trio
 from attrs import define, field
 
 from telegram_bus import crash
+from telegram_bus.core.buttons import needs_keeping
 from telegram_bus.core.envelopes import CallApi, Target
 from telegram_bus.core.errors import NoLeader
 from telegram_bus.core.extensions import FilePart, FileSend
@@ -74,7 +75,7 @@ class Calling:
         self, method: str, params: dict[str, Any], parts: dict[int, FilePart], call_id: str | None
     ) -> Any:
         async with self._transfers, self._calls:
-            body = await self._body(method, params)
+            body = await self._body(method, params, call_id)
             files = tuple(parts.values())
             ack = await self._member.ask(
                 lambda fields: FileSend(**fields, method=method, params=body, files=files, call_id=call_id),
@@ -82,8 +83,11 @@ class Calling:
             )
         return ack.result
 
-    async def _body(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The parameters, with chat and thread where they are missing; waits until those are known."""
+    async def _body(self, method: str, params: dict[str, Any], call_id: str | None) -> dict[str, Any]:
+        """The parameters, with chat and thread where they are missing; waits until those are known.
+
+        What buttons mean beyond Telegram's 64 bytes is with the leader when it returns.
+        """
         await self.wait_serving()
         body = {name: value for name, value in params.items() if value is not None}
         target = self.target
@@ -91,10 +95,17 @@ class Calling:
             body.setdefault("chat_id", target.chat_id)
             if target.thread_id is not None and method.startswith(_INTO_THREAD):
                 body.setdefault("message_thread_id", target.thread_id)
+        markup: Any = body.get("reply_markup")
+        if needs_keeping(markup):
+            from telegram_bus.followers.keyboards import kept_markup  # noqa: PLC0415 - for those who need it
+
+            lasting = None if markup.get("one_time") else body.get("message_id")
+            scope = call_id or (None if lasting is None else f"edit {lasting}")
+            body["reply_markup"] = await kept_markup(self._member, markup, scope)
         return body
 
     async def _ask(self, method: str, params: dict[str, Any], call_id: str | None, hint: str | None = None) -> Any:  # noqa: ARG002 - the budget is going to be told
-        body = await self._body(method, params)
+        body = await self._body(method, params, call_id)
         ack = await self._member.ask(
             lambda fields: CallApi(**fields, method="call", args=(method, body), call_id=call_id)
         )

@@ -16,6 +16,7 @@ from telegram_bus.roles.outgoing import Source
 __all__ = [
     "Buttons",
     "FileKind",
+    "Keyboard",
     "Media",
     "SentMessage",
     "call_ids",
@@ -26,8 +27,27 @@ __all__ = [
     "sent_message",
 ]
 
-Buttons = Sequence[Sequence[tuple[str, str]]]
-"""Rows of (label, data): a press comes back as an update of kind "callback" with that data (at most 64 bytes)."""
+Rows = Sequence[Sequence[tuple[str, Any]]]
+
+
+@frozen
+class Keyboard:
+    """Rows of buttons, with more to say of them.
+
+    `one_time`: one press ends all of them, whoever comes second hears what was chosen; `users`: the ids of those who
+    may press (None: everybody that the bot listens to).
+    """
+
+    rows: Rows
+    one_time: bool = False
+    users: Sequence[int] | None = None
+
+
+Buttons = Rows | Keyboard
+"""Rows of (label, data): a press comes back as an update of kind "callback" with that data, which is any JSON value.
+
+Of a string of 1 to 64 bytes Telegram keeps it; everything else the leader keeps for 90 days, at most 64 KiB a message.
+"""
 
 FileKind = Literal["document", "photo", "audio", "voice", "video", "animation"]
 """How a file is shown in the chat."""
@@ -106,16 +126,17 @@ def joined(messages: Sequence[SentMessage]) -> SentMessage:
 
 
 def keyboard(buttons: Buttons | None) -> dict[str, Any] | None:
-    """The inline keyboard of the buttons; raises ValueError for data that Telegram does not take."""
+    """The inline keyboard of the buttons, as a call may have it: the data of a button may be any JSON value."""
     if buttons is None:
         return None
-    rows = []
-    for row in buttons:
-        for label, data in row:
-            if not 1 <= len(data.encode()) <= 64:
-                raise ValueError(f"the data of button {label!r} has {len(data.encode())} bytes; Telegram takes 1 to 64")
-        rows.append([{"text": label, "callback_data": data} for label, data in row])
-    return {"inline_keyboard": rows}
+    more = buttons if isinstance(buttons, Keyboard) else Keyboard(buttons)
+    rows = [[{"text": label, "callback_data": data} for label, data in row] for row in more.rows]
+    markup: dict[str, Any] = {"inline_keyboard": rows}
+    if more.one_time:
+        markup["one_time"] = True
+    if more.users is not None:
+        markup["users"] = list(more.users)
+    return markup
 
 
 def sent_message(result: Any) -> SentMessage:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 
 from attrs import define, field
 
+from telegram_bus.core.buttons import BUTTON_DATA
 from telegram_bus.core.files import FileInfo, files_of
 from telegram_bus.core.gathering import text_of
 from telegram_bus.followers.messages import SentMessage
@@ -72,10 +73,9 @@ class Update:
         return text_of(self.parts)
 
     @property
-    def data(self) -> str | None:
-        """The data of the pressed button."""
-        data = self.raw.get("data") if self.kind == "callback" else None
-        return data if isinstance(data, str) else None
+    def data(self) -> Any:
+        """The data of the pressed button, as it was given; None for other updates."""
+        return self.raw.get(BUTTON_DATA, self.raw.get("data")) if self.kind == "callback" else None
 
     @property
     def age(self) -> float | None:
@@ -111,6 +111,7 @@ class Update:
     async def answer(self, text: str | None = None, *, alert: bool = False) -> None:
         """Answer a pressed button: the person's client stops waiting and shows `text` (at most 200 characters).
 
+        Answer within 0.8 s: after that the leader has answered without a text, and this does nothing.
         Raises ValueError for any other kind of update.
         """
         if self.kind != "callback":
