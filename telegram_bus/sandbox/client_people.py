@@ -32,6 +32,14 @@ class People(ABC):
         sent: list[Json] = self._do("send", files=encoded, thread_id=thread_id, reply_to=reply_to, **who)
         return sent
 
+    def forward(self, messages: list[Json], comment: str = "", *, thread_id: int = 0, **who: int) -> list[Json]:
+        """A person forwards messages of one chat, with a comment before them; returns the new messages."""
+        ids, source = [message["message_id"] for message in messages], messages[0]["chat"]["id"]
+        sent: list[Json] = self._do(
+            "forward", from_chat_id=source, message_ids=ids, comment=comment, thread_id=thread_id, **who
+        )
+        return sent
+
     def file(self, file_id: str) -> bytes:
         """The bytes of a file, of whatever size, that somebody sent."""
         return self._download(f"/sandbox/file/{file_id}")

@@ -42,6 +42,19 @@ def _sent(item: Json) -> people.Sent:
     return people.Sent(texts["kind"] or "document", Upload(texts["name"], content), texts["caption"], look)
 
 
+def _forward(engine: Engine, asked: Asked, now: float) -> list[Json]:
+    ids = asked.fields.get("message_ids")
+    if not isinstance(ids, list) or not all(type(item) is int for item in ids):
+        raise UnknownError("message_ids must be a list of numbers")
+    source = engine.world.chats.get(asked.number("from_chat_id") or asked.chat.id)
+    if source is None:
+        raise UnknownError("no such from_chat_id")
+    return people.forward(
+        engine.world, asked.chat, asked.user, source, ids, now, comment=asked.text("comment"),
+        thread_id=asked.number("thread_id"),
+    )  # fmt: skip
+
+
 def _pin(engine: Engine, asked: Asked, now: float) -> bool:
     people.pin_message(
         engine.world, asked.chat, asked.user, asked.number("message_id"), now, pinned=asked.flag("pinned")
@@ -104,6 +117,7 @@ def _stop_draft(engine: Engine, asked: Asked, now: float) -> bool:
 
 PEOPLE: Final[dict[str, Callable[[Engine, Asked, float], Any]]] = {
     "send": _send,
+    "forward": _forward,
     "pin": _pin,
     "vote": _vote,
     "chat/join": _join,

@@ -9,9 +9,10 @@ import attrs
 from telegram_bus.sandbox.args import Args, Upload
 from telegram_bus.sandbox.entities import found_entities, trimmed, utf16_length
 from telegram_bus.sandbox.media import content_of, new_file
+from telegram_bus.sandbox.methods.copies import told_on
 from telegram_bus.sandbox.model import World
 from telegram_bus.sandbox.model_acts import change_general, pin, show_chat, unpin
-from telegram_bus.sandbox.model_doings import MAX_CAPTION, UnknownError, enter, find_message
+from telegram_bus.sandbox.model_doings import MAX_CAPTION, UnknownError, enter, find_message, say
 from telegram_bus.sandbox.model_files import FILE_KINDS
 from telegram_bus.sandbox.model_members import ALL_RIGHTS, change_bot, join, leave
 from telegram_bus.sandbox.model_types import ADMIN_RIGHTS, Chat, Json, User
@@ -19,8 +20,8 @@ from telegram_bus.sandbox.model_views import chat_state, chat_view, message_view
 from telegram_bus.sandbox.refusal import Refusal
 
 __all__ = [
-    "Sent", "come", "deactivate", "go", "migrate", "pin_message", "rename_chat", "send_files", "set_bot_status",
-    "set_forum", "stop_draft", "switch_general", "vote",
+    "Sent", "come", "deactivate", "forward", "go", "migrate", "pin_message", "rename_chat", "send_files",
+    "set_bot_status", "set_forum", "stop_draft", "switch_general", "vote",
 ]  # fmt: skip
 
 MAX_ALBUM = 10
@@ -62,6 +63,36 @@ def send_files(
             )
         )  # fmt: skip
     return [message_view(world, message) for message in messages]
+
+
+def forward(
+    world: World,
+    chat: Chat,
+    user: User,
+    source: Chat,
+    message_ids: list[int],
+    now: float,
+    *,
+    comment: str = "",
+    thread_id: int = 0,
+) -> list[Json]:
+    """A person forwards messages of another chat (or this one), as the apps do: their comment goes first.
+
+    Returns the new messages.
+    """
+    originals = [find_message(source, message_id) for message_id in message_ids]
+    if not originals:
+        raise UnknownError("message_ids names nothing to forward")
+    if any(message.service or message.is_protected for message in originals):
+        raise UnknownError("this cannot be forwarded")
+    said = [say(world, chat, user, comment, now, thread_id=thread_id)] if comment else []
+    thread = enter(world, chat, user, now, thread_id=thread_id, reply_to=0)
+    albums: dict[str, str] = {}
+    for message in originals:
+        album = albums.setdefault(message.album, str(world.rng.randrange(10**16, 10**17))) if message.album else ""
+        new = world.post(chat, user, now, thread_id=thread, album=album, **told_on(message))
+        said.append(message_view(world, new))
+    return said
 
 
 def pin_message(world: World, chat: Chat, user: User, message_id: int, now: float, *, pinned: bool) -> None:

@@ -103,6 +103,21 @@ def test_people_send_files_and_see_those_of_the_bot(shared: Sandbox) -> None:
     assert shared.wait_for_message(after=album[1])["voice"]["mime_type"] == "audio/ogg"
 
 
+def test_people_forward_with_a_comment_that_goes_first(shared: Sandbox) -> None:
+    album = shared.send_album([{"content": b"a", "name": "a.txt"}, {"content": b"b", "name": "b.txt"}])
+    thread = shared.create_topic("forwards")
+    comment, *copies = shared.forward([*album, shared.say("alone")], "see these", thread_id=thread)
+    assert comment["text"] == "see these"
+    assert "forward_origin" not in comment
+    assert {message["message_thread_id"] for message in (comment, *copies)} == {thread}
+    assert [message["forward_origin"]["sender_user"]["id"] for message in copies] == [shared.chat_id] * 3
+    assert copies[0]["media_group_id"] == copies[1]["media_group_id"] != album[0]["media_group_id"]
+    assert copies[2]["text"] == "alone"
+    assert len(shared.forward([copies[2]])) == 1
+    with pytest.raises(SandboxError, match="400"):
+        shared.forward([{"chat": {"id": shared.chat_id}, "message_id": 10**6}])
+
+
 def test_no_file_is_shown_as_a_page(shared: Sandbox) -> None:
     sent = shared.send_file(b"<script>alert(1)</script>", "a.html")
     connection = http.client.HTTPConnection(shared.api_root.removeprefix("http://"), timeout=60)

@@ -14,7 +14,7 @@ from telegram_bus.sandbox.model_types import Chat, Json, Message
 from telegram_bus.sandbox.model_views import user_view
 from telegram_bus.sandbox.refusal import bad_request
 
-__all__ = ["METHODS", "copymessage", "copymessages", "forwardmessage", "forwardmessages"]
+__all__ = ["METHODS", "copymessage", "copymessages", "forwardmessage", "forwardmessages", "told_on"]
 
 MAX_MESSAGES = 100
 # Fields that belong to the place of the original, not to what it says.
@@ -104,13 +104,18 @@ def _need_free(message: Message, doing: str) -> None:
         raise bad_request(f"the message can't be {doing}")
 
 
-def _forward(world: World, place: Place, message: Message, now: float, album: str) -> Message:
+def told_on(message: Message) -> Json:
+    """What a forward of this message holds: its fields, with its origin among the extras."""
     origin = message.extras.get("forward_origin") or {
         "type": "user", "date": message.date, "sender_user": user_view(message.sender),
     }  # fmt: skip
     fields = _said(message)
     fields["extras"] = fields["extras"] | {"forward_origin": origin}
-    return put(world, place, now, album=album, **fields)
+    return fields
+
+
+def _forward(world: World, place: Place, message: Message, now: float, album: str) -> Message:
+    return put(world, place, now, album=album, **told_on(message))
 
 
 def _said(message: Message) -> Json:
