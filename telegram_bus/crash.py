@@ -27,6 +27,10 @@ POINTS: Final = (
     "after-intend-thread",
     "after-make-thread",
     "after-bind-thread",
+    "after-park-thread",
+    "after-intend-clean-up",
+    "before-clean-up",
+    "after-clean-up",
     # a follower
     "after-register",
     "after-append",

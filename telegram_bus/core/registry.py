@@ -170,6 +170,18 @@ class Registry:
         self.revision += 1
         return Admitted(member=member, replaced=replaced)
 
+    def move(self, member: Member, target: Target, thread_name: str) -> Member:
+        """The member has another destination from now on; returns it as it is now. Whoever had that is removed."""
+        rival = self._by_target.get(target)
+        if rival is not None and rival is not member:
+            self._drop(rival)
+        self._forget_indices(member)
+        told = attrs.evolve(member.registration, target=target, thread_name=thread_name)
+        moved = self._members[member.instance_id] = attrs.evolve(member, registration=told)
+        self._index(moved)
+        self.revision += 1
+        return moved
+
     def touch(self, member: Member, now_ms: Number) -> None:
         """The member was heard."""
         # The one thing about a member that changes; a setter that checks would cost more than the rest of a heartbeat.

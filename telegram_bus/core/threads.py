@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections.abc import Collection
 from hashlib import sha256
@@ -10,10 +11,14 @@ from string import ascii_uppercase
 from typing import Final
 
 __all__ = [
+    "DEFAULT_TEMPLATE",
+    "FIELDS",
     "ICON_COLOURS",
     "NAME_LIMIT",
     "PALETTE",
+    "check_template",
     "clean_name",
+    "fill_template",
     "free_key",
     "free_slot",
     "icon_colour",
@@ -29,6 +34,10 @@ ICON_COLOURS: Final = (7322096, 16766590, 13338331, 9367192, 16749490, 16478047)
 
 KEY_LIMIT: Final = 48
 """Characters of a key: it names a directory and a socket, whose path is short."""
+
+DEFAULT_TEMPLATE: Final = "{name}"
+FIELDS: Final = ("name", "project", "branch")
+"""What a template for names of threads may have in it."""
 
 PALETTE: Final[tuple[str, ...]] = tuple(
     """
@@ -75,6 +84,30 @@ def thread_name(wanted: str | None, key: str, taken: Collection[str]) -> str:
         suffix = f" {number}"
         name = base[: NAME_LIMIT - len(suffix)].rstrip() + suffix
     return name
+
+
+def check_template(template: str) -> str:
+    """The template as it is; raises ValueError for one that is no template."""
+    try:
+        named = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+    except ValueError as error:
+        raise ValueError(f"is no template: {error}") from None
+    if not named or any(field not in FIELDS for field in named):
+        known = ", ".join(f"{{{field}}}" for field in FIELDS)
+        raise ValueError(f"must have one or more of {known} in it, and no other braces")
+    return template
+
+
+def fill_template(template: str, *, name: str, project: str, branch: str) -> str | None:
+    """The template with these words; None where nothing but punctuation is left."""
+    values = {"name": name, "project": project, "branch": branch}
+    text = "".join(
+        literal + (values.get(field, "") if field is not None else "\0")
+        for literal, field, _, _ in string.Formatter().parse(template)
+    ).replace("\0", "")
+    text = re.sub(r"\(\s*\)|\[\s*\]|<\s*>", "", text)
+    text = re.sub(r"\s+", " ", text).strip(" -\u2013\u2014:\u00b7,/|@")
+    return text if any(character.isalnum() for character in text) else None
 
 
 def icon_colour(number: int) -> int:

@@ -14,6 +14,7 @@ from attrs import frozen
 
 from telegram_bus.core.errors import SettingsError
 from telegram_bus.core.sharing import hours_of
+from telegram_bus.core.threads import DEFAULT_TEMPLATE, check_template
 from telegram_bus.home import DEFAULT_PROFILE, HOME_VARIABLE, PROFILE_VARIABLE
 
 __all__ = ["DEFAULT_EXPIRE", "DEFAULT_LINGER", "OPTIONS", "Option", "Token", "option"]
@@ -210,6 +211,17 @@ def _switch(value: object) -> bool:
     raise ValueError("must be yes or no")
 
 
+def _template(value: object) -> str:
+    return check_template(_text(value))
+
+
+def _clean_up(value: object) -> str:
+    word = str(value).strip().lower()
+    if word in {"keep", "close", "delete"}:
+        return word
+    raise ValueError("must be keep, close or delete")
+
+
 OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         name="token",
@@ -382,6 +394,39 @@ OPTIONS: Final[tuple[Option, ...]] = (
         default_text="no",
         metavar="YES",
         help="whether the icon of an agent's thread shows what it is: idle, busy, away, waiting for you",
+        parse=_switch,
+    ),
+    Option(
+        name="thread_names",
+        flag="--thread-names",
+        variable="TELEGRAM_BUS_THREAD_NAMES",
+        key="thread_names",
+        default=DEFAULT_TEMPLATE,
+        default_text=DEFAULT_TEMPLATE,
+        metavar="TEMPLATE",
+        help="what a new thread is called: a text with {name}, {project} and {branch} in it",
+        parse=_template,
+    ),
+    Option(
+        name="clean_up",
+        flag="--clean-up",
+        variable="TELEGRAM_BUS_CLEAN_UP",
+        key="clean_up",
+        default="keep",
+        default_text="keep",
+        metavar="HOW",
+        help="what becomes of the thread of an agent that leaves: keep, close (groups only) or delete",
+        parse=_clean_up,
+    ),
+    Option(
+        name="clean_up_dead",
+        flag="--clean-up-dead",
+        variable="TELEGRAM_BUS_CLEAN_UP_DEAD",
+        key="clean_up_dead",
+        default=False,
+        default_text="no",
+        metavar="YES",
+        help="whether that also happens to the thread of an agent whose process is proven to be dead",
         parse=_switch,
     ),
     Option(

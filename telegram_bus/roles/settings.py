@@ -12,12 +12,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
 from telegram_bus.core.errors import SettingsError
+from telegram_bus.core.threads import DEFAULT_TEMPLATE
 from telegram_bus.home import Profile, atomic_write, read_private
 from telegram_bus.roles.options import DEFAULT_EXPIRE, OPTIONS, Option, Token, option
 from telegram_bus.store import Retention
@@ -36,8 +37,10 @@ TOKEN_COMMAND_SECONDS: Final = 60.0
 """Enough to type a passphrase; a detached leader has nobody to ask and must not hang."""
 
 BOT_KEY: Final = "bot"  # the id of the bot that the profile serves, kept without the token too
-_AS_GIVEN: Final = tuple(
-    "api_root interpreter store_token socket secret_file proxy linger expire quiet_hours show_state".split()
+_AS_THEY_ARE: Final = ("show_state", "spare", "thread_names", "clean_up", "clean_up_dead")
+_AS_GIVEN: Final = (
+    *"api_root interpreter store_token spare socket secret_file proxy linger expire quiet_hours show_state".split(),
+    *("thread_names", "clean_up", "clean_up_dead"),
 )
 _KEEP: Final = {"keep_updates": "bodies", "keep_ids": "ids", "keep_owners": "owners"}
 _EVER_MS: Final = 10**12  # 30 years
@@ -67,6 +70,9 @@ class Settings:
     expire: float | None = DEFAULT_EXPIRE
     quiet_hours: tuple[int, int] | None = None
     show_state: bool = False
+    thread_names: str = DEFAULT_TEMPLATE
+    clean_up: Literal["keep", "close", "delete"] = "keep"
+    clean_up_dead: bool = False
     keep: Retention = field(factory=Retention)
 
     @property
@@ -140,8 +146,9 @@ def store_settings(profile: Profile, settings: Settings) -> None:
             content[name] = "never" if value is None else _short(value)
     if settings.quiet_hours is not None:
         content["quiet_hours"] = "-".join(f"{minute // 60:02}:{minute % 60:02}" for minute in settings.quiet_hours)
-    if settings.show_state:
-        content["show_state"] = True
+    content |= {
+        name: getattr(settings, name) for name in _AS_THEY_ARE if getattr(settings, name) != option(name).default
+    }
     if settings.store_token:
         if settings.token_file is not None:
             content["token_file"] = str(settings.token_file)
