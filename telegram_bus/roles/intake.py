@@ -64,6 +64,7 @@ class Intake:
 
         An update that cannot be read is logged and passed over. Raises what the store raises.
         """
+        await self.term.threads.heard(batch, self.rules().bot_id)
         news = _News()
         try:
             await self._sort(batch, news)

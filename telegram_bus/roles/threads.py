@@ -96,6 +96,7 @@ class Threads:
     )
     _making: dict[str, trio.Event] = field(factory=dict)
     _changed: trio.Event = field(factory=trio.Event)
+    _owed: Changes = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.book = Book(self.chat_id)
@@ -150,6 +151,8 @@ class Threads:
             if isinstance(message, dict):
                 changes += self.book.heard(message, bot_id, self.now_ms())
         await self.note(changes)
+        if changes:
+            crash.point("after-bind-thread")
 
     # -- places for followers
 
@@ -202,11 +205,21 @@ class Threads:
                 await self._give_up()
 
     async def note(self, changes: Changes) -> None:
-        """Have the changes on the disk, and wake who waits for them."""
-        if changes:
-            await self.store.note_threads(changes)
-            self._changed.set()
-            self._changed = trio.Event()
+        """Have the changes on the disk, and wake who waits for them.
+
+        What a disk that fails did not take is written with the next changes, before them: the book is ahead meanwhile.
+        """
+        self._owed += changes
+        if not self._owed:
+            return
+        owed, self._owed = self._owed, []
+        try:
+            await self.store.note_threads(owed)
+        except StateError:
+            self._owed = owed + self._owed
+            raise
+        self._changed.set()
+        self._changed = trio.Event()
 
     async def wait_changed(self) -> None:
         """Wait until something about any thread has changed."""
@@ -273,6 +286,8 @@ class Threads:
             changes = self.book.not_made(key)
             if begun:
                 await self.note(changes)
+            else:
+                self._owed += changes
             if isinstance(error, ApiError):
                 raise RequestRefused(_explain(error, name)) from error
             raise
