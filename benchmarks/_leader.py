@@ -135,7 +135,7 @@ class _Ports:
     def owned_by(self, member: Member) -> _Nothing:
         return _Nothing()
 
-    def recall(self, args: Sequence[Any]) -> None:
+    def recall(self, member: Member, method: str, args: Sequence[Any]) -> None:
         return None
 
     def upload_root(self, member: Member) -> str | None:

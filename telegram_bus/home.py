@@ -143,6 +143,10 @@ class Profile:
     def leader_log(self) -> Path:
         return self.logs_dir / "leader.log"
 
+    @property
+    def audit_log(self) -> Path:
+        return self.logs_dir / "audit.jsonl"
+
     def follower_dir(self, key: str) -> Path:
         """The directory of the follower `key`; raises SettingsError for a key that is no path component."""
         if not NAME.fullmatch(key):

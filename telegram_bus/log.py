@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import IO, Any, Final
 
-__all__ = ["JsonFormatter", "ReadableFormatter", "hide", "setup"]
+__all__ = ["JsonFormatter", "ReadableFormatter", "hide", "redacted", "setup"]
 
 HIDDEN: Final = "***"
 SHORTEST_SECRET: Final = 8
@@ -47,6 +47,13 @@ def setup(level: int | str = logging.INFO, *, as_json: bool = False, stream: IO[
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
 
 
+def redacted(text: str) -> str:
+    """The text without what `hide` was told."""
+    for secret in _secrets:
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
 class JsonFormatter(logging.Formatter):
     """One object a line: time (ISO 8601, UTC), level, logger, message, what `extra` gave, error (a traceback)."""
 
@@ -61,7 +68,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             entry["error"] = self.formatException(record.exc_info)
         # hidden before it is encoded, since escapes could tear a secret apart
-        line = json.dumps(_redact_all(entry), ensure_ascii=False, default=lambda value: _redact(repr(value)))
+        line = json.dumps(_redact_all(entry), ensure_ascii=False, default=lambda value: redacted(repr(value)))
         return _writable(line)
 
 
@@ -74,7 +81,7 @@ class ReadableFormatter(logging.Formatter):
         text = f"{at} {record.levelname.lower()} {record.name}: {record.getMessage()}{extra}"
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
-        return _writable(_redact(text)).translate(_CONTROLS)
+        return _writable(redacted(text)).translate(_CONTROLS)
 
 
 def _writable(text: str) -> str:
@@ -90,18 +97,12 @@ def _extra(record: logging.LogRecord) -> Iterable[tuple[str, Any]]:
     return ((name, value) for name, value in record.__dict__.items() if name not in _STANDARD)
 
 
-def _redact(text: str) -> str:
-    for secret in _secrets:
-        text = text.replace(secret, HIDDEN)
-    return text
-
-
 def _redact_all(value: Any) -> Any:
     match value:
         case str():
-            return _redact(value)
+            return redacted(value)
         case dict():
-            return {_redact(str(name)): _redact_all(inner) for name, inner in value.items()}
+            return {redacted(str(name)): _redact_all(inner) for name, inner in value.items()}
         case list() | tuple():
             return [_redact_all(inner) for inner in value]
     return value

@@ -81,11 +81,15 @@ class Rules:
 
 @frozen(kw_only=True)
 class Refuse:
-    """Answer `ok: false`: `message` is for people, `code` for programs; `protocol` is sent along where it helps."""
+    """Answer `ok: false`: `message` is for people, `code` for programs; `protocol` is sent along where it helps.
+
+    `broken` names the field and the rule where somebody asked who may not: that goes into the audit log.
+    """
 
     message: str
     code: ErrorCode | None = None
     protocol: ProtocolIdentity | None = None
+    broken: tuple[str, str] | None = None
 
 
 @frozen(kw_only=True)
@@ -226,10 +230,12 @@ def authorise(envelope: Envelope, rules: Rules) -> Refuse | None:
         return Refuse(message="a response is not a request")
     if isinstance(envelope, OperatorRequest):
         if not rules.operator_secret or not _same(envelope.auth, rules.operator_secret):
-            return Refuse(message=f"{envelope.KIND} needs the operator's secret (the file operator.secret)")
+            message = f"{envelope.KIND} needs the operator's secret (the file operator.secret)"
+            return Refuse(message=message, broken=("auth", "must be the operator's secret"))
         return None
     if rules.secret is not None and not _same(envelope.auth, rules.secret):
-        return Refuse(message="wrong or missing secret: read follower.secret of this profile again")
+        message = "wrong or missing secret: read follower.secret of this profile again"
+        return Refuse(message=message, broken=("auth", "must be the followers' secret"))
     return None
 
 
@@ -308,7 +314,7 @@ def _decide_register(envelope: Register, registry: Registry, rules: Rules, peer_
         return Refuse(message="a registration needs a registrationGeneration", protocol=rules.identity)
     known = registry.get(registration.instance_id)
     if known is not None and _foreign(known, peer_pid):
-        return Refuse(message=_not_yours(known), protocol=rules.identity)
+        return _not_yours(known, rules.identity)
     return Provision(registration=registration)
 
 
@@ -374,7 +380,7 @@ def _fenced(instance_id: str, generation: str | None, registry: Registry, peer_p
     if generation is None or generation != member.generation:
         return Refuse(message=f"the generation given for {instance_id} is not the registered one: register again")
     if _foreign(member, peer_pid):
-        return Refuse(message=_not_yours(member))
+        return _not_yours(member)
     return member
 
 
@@ -382,8 +388,10 @@ def _foreign(member: Member, peer_pid: int) -> bool:
     return peer_pid > 0 and member.peer_pid is not None and member.peer_pid != peer_pid
 
 
-def _not_yours(member: Member) -> str:
-    return f"{member.instance_id} is registered by process {member.peer_pid}; nobody else may speak for it"
+def _not_yours(member: Member, protocol: ProtocolIdentity | None = None) -> Refuse:
+    message = f"{member.instance_id} is registered by process {member.peer_pid}; nobody else may speak for it"
+    rule = f"must be this process's own: it is that of {member.key}"
+    return Refuse(message=message, protocol=protocol, broken=("instanceId", rule))
 
 
 def _same(given: str | None, expected: str) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "commands",
     "cross_target",
     "local_file",
+    "named_files",
     "same_chat",
     "sent_message",
     "thread",
@@ -182,6 +183,13 @@ def local_file(body: Body) -> str | None:
             if not isinstance(inner, dict | list) or local_file({path: inner}) is not None:
                 return path
     return None
+
+
+def named_files(body: Body) -> Iterator[str]:
+    """The texts of a body that may be ids of files."""
+    for path, value in _walk(body, ""):
+        if path.rpartition(".")[2] in FILE_FIELDS and type(value) is str and re.fullmatch(r"[A-Za-z0-9_-]+", value):
+            yield value
 
 
 def _harmless_file(value: str) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import logging
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 from urllib.parse import urlsplit
@@ -31,14 +32,27 @@ from telegram_bus.wire.descriptors import Descriptors
 
 __all__ = ["Enclosed", "FileLimits", "Files"]
 
+log = logging.getLogger(__name__)
+
 MB: Final = 1_000_000
 REMEMBERED: Final = 16_384  # pairs of a file id and a follower: a photo has four ids, an album forty
 AT_ONCE: Final = 4  # downloads
 TRIES: Final = 3
+SAVE_AGAIN: Final = 5.0
 FOLDER: Final = 1_000 * MB  # what a peer that cannot take a file itself may have lying in its folder
 OWN_SERVER: Final = "a Bot API server of your own (--api-root) takes and gives files of up to 2000 MB"
 
 Call = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+
+
+class Owners(Protocol):
+    """`Store` as far as it is needed here."""
+
+    async def record_files(self, pairs: Sequence[tuple[str, str]], now_ms: int) -> None:
+        """Note that followers have files, each (file id, key)."""
+
+    async def own_files(self, key: str, file_ids: Sequence[str]) -> list[str]:
+        """Those of the files that are the follower's."""
 
 
 class Downloads(Protocol):
@@ -115,26 +129,67 @@ class Enclosed:
 
 @define(kw_only=True, eq=False)
 class Files:
-    """The files of one term. `call` makes a Bot API call; `api` fetches."""
+    """The files of one term. `call` makes a Bot API call; `api` fetches; `owners` remember whose files are whose.
+
+    Who has a file is in memory at once and in the store a moment later; what a crash leaves out there the next
+    leader finds in the updates and answers that are stored themselves (`Term.load`).
+    """
 
     profile: Profile
     call: Call = field(repr=False)
     api: Downloads = field(repr=False)
+    owners: Owners = field(repr=False)
+    now_ms: Callable[[], int] = field(repr=False)
     limits: FileLimits = field(factory=FileLimits)
     _theirs: OrderedDict[tuple[str, str], None] = field(factory=OrderedDict)
+    _unsaved: dict[tuple[str, str], None] = field(factory=dict)
+    _noted: trio.Event = field(factory=trio.Event)
     _turns: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(AT_ONCE))
 
     def note(self, key: str, file_ids: Iterable[str]) -> None:
         """These files were given to the follower, which may fetch them from now on."""
-        for file_id in file_ids:
-            self._theirs[file_id, key] = None
-            self._theirs.move_to_end((file_id, key))
-        while len(self._theirs) > REMEMBERED:
-            self._theirs.popitem(last=False)
+        pairs = [(file_id, key) for file_id in file_ids]
+        if pairs:
+            self._remember(pairs)
+            self._unsaved |= dict.fromkeys(pairs)
+            self._noted.set()
 
     def belongs(self, file_id: str, key: str) -> bool:
         """Whether the follower was given this file."""
         return (file_id, key) in self._theirs
+
+    def recall(self, key: str, file_ids: Iterable[str]) -> Callable[[], Awaitable[None]] | None:
+        """What looks up in the store which of these files are the follower's; None: memory knows them all."""
+        unknown = [file_id for file_id in file_ids if not self.belongs(file_id, key)]
+        if not unknown:
+            return None
+
+        async def recall() -> None:
+            self._remember((file_id, key) for file_id in await self.owners.own_files(key, unknown))
+
+        return recall
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep the store informed of who has which files, until cancelled."""
+        task_status.started()
+        while True:
+            await self._noted.wait()
+            self._noted = trio.Event()
+            saving, self._unsaved = self._unsaved, {}
+            try:
+                await self.owners.record_files(list(saving), self.now_ms())
+            except StateError as error:  # a full disk
+                log.warning("whose files are whose is not stored: %s", error)
+                self._unsaved = dict(list({**saving, **self._unsaved}.items())[-REMEMBERED:])
+                await trio.sleep(SAVE_AGAIN)
+                self._noted.set()
+
+    def _remember(self, pairs: Iterable[tuple[str, str]]) -> None:
+        for pair in pairs:
+            self._theirs[pair] = None
+            self._theirs.move_to_end(pair)
+        while len(self._theirs) > REMEMBERED:
+            self._theirs.popitem(last=False)
 
     def enclose(self, member: Member, call: Allowed) -> Enclosed:
         """The file that `callMultipart` names by its path, opened. Raises RequestRefused.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+import attrs
 import trio
 
 from telegram_bus import crash, home
@@ -26,8 +27,10 @@ from telegram_bus.core.routing import Rules
 from telegram_bus.locks import FileLock
 from telegram_bus.roles import leadership
 from telegram_bus.roles.absences import Absences
+from telegram_bus.roles.audit import Audit
 from telegram_bus.roles.bot import BotFacts, hindrances, learn_bot
 from telegram_bus.roles.calls import Calls
+from telegram_bus.roles.clean_up import CleanUps
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.dressing import DressingSender
 from telegram_bus.roles.files import FileLimits, Files
@@ -42,6 +45,8 @@ from telegram_bus.roles.settings import Settings, store_settings
 from telegram_bus.roles.standby import Relevance, keep_spare, rehearse
 from telegram_bus.roles.term import Term, now_ms
 from telegram_bus.roles.threads import Threads
+from telegram_bus.roles.topic_names import wanted_name
+from telegram_bus.roles.visibility import Visibility
 from telegram_bus.store import Store, open_store
 from telegram_bus.wire.endpoint import Endpoint, open_endpoint
 from telegram_bus.wire.server import serve_bus
@@ -172,6 +177,8 @@ class _Leader:
                     profile=lease.profile,
                     call=self.sender.call,
                     api=api,
+                    owners=store,
+                    now_ms=now_ms,
                     limits=FileLimits.of(settings.api_root),
                 ),
             ),
@@ -194,17 +201,31 @@ class _Leader:
             now_ms=now_ms,
             expire=settings.expire,
         )
+        threads = self.term.threads
+        threads.wanted = partial(wanted_name, settings.thread_names)
+        threads.say, threads.move = self.notices.say, self.term.move
+        threads.serving = lambda: (state := self.term.polling.value) is not None and state.state == "serving"
+        self.visibility = Visibility(threads=threads)
+        self.clean_ups = self.term.clean_ups = CleanUps(
+            threads=threads,
+            members=self.registry,
+            waiting=self.term.deliveries.waiting,
+            profile=lease.profile,
+            leading=self.term.leading,
+            policy=settings.clean_up,
+            dead=settings.clean_up_dead,
+        )
         self.term.deliveries.aside = self.absences.set_aside
         self.term.away_since = self.absences.since
         self.term.deliveries.ails = self._note_storage
         self.renewal = Renewal()
+        self.used_at = -MISSED_FOR
         self.lobby = LobbyDesk(term=self.term, rules=self._rules, call=self.sender.call, migrate=self._migrate)
         self.sender.dress = self._dress
         self.term.sharing.learn = self._look
         self.term.sharing.say = self.notices.say
         self.term.sharing.reseat = self._reseat
         self.term.muting.quiet = settings.quiet_hours
-        self.used_at = -MISSED_FOR
         self.intake = Intake(
             term=self.term,
             rules=self._rules,
@@ -212,10 +233,13 @@ class _Leader:
             absences=self.absences,
             notices=self.notices,
         )
+        self.audit = Audit(path=lease.profile.audit_log, now_ms=now_ms)
+        self.term.audit = self.audit.note
         self.requests = Requests(
             self.term,
             admission.Rules(identity=self.identity, secret=secrets[0], operator_secret=secrets[1]),
             self.registry,
+            self.audit.note,
         )
 
     async def run(self, stop: trio.Event, task_status: trio.TaskStatus[Term]) -> StopReason:
@@ -224,7 +248,12 @@ class _Leader:
         await term.load()
         async with trio.open_nursery() as nursery:
             await nursery.start(self.sender.run)
+            await self.clean_ups.replay()
+            for service in (term.threads, self.visibility, self.clean_ups):
+                await nursery.start(service.run)
             await nursery.start(self.links.run)
+            await nursery.start(self.audit.run)
+            await nursery.start(term.calls.files.run)
             await nursery.start(term.deliveries.run)
             await nursery.start(term.buttons.run)
             await nursery.start(term.keyboards.run)
@@ -353,11 +382,18 @@ class _Leader:
                 self.used_at = trio.current_time()
             for member in self.requests.prune():
                 log.warning("%s has not been heard for more than 5 s; its thread stays its own", member.key)
+                await self._clean_up(member)
             self.lease.check()
             try:
                 await self._stay_findable()
             except StateError as error:  # a full disk: those who are here need nothing of it
                 log.warning("followers that come now may not find this leader: %s", error)
+
+    async def _clean_up(self, member: Member) -> None:
+        try:
+            await self.clean_ups.fell_silent(member)
+        except StateError as error:
+            log.warning("the thread of %s stays: %s", member.key, error)
 
     async def _stay_findable(self) -> None:
         if self.endpoint.ensure_published():

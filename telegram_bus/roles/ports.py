@@ -36,8 +36,11 @@ class LeaderPorts(Protocol):
     def owned_by(self, member: Member) -> Owned:
         """What belongs to the member."""
 
-    def recall(self, args: Sequence[Any]) -> Callable[[], Awaitable[None]] | None:
-        """What brings the owners of the messages that a call names into `owned_by`; None: it knows all there is."""
+    def recall(self, member: Member, method: str, args: Sequence[Any]) -> Callable[[], Awaitable[None]] | None:
+        """What brings the owners of the messages and files that a call names into `owned_by`; None: it knows all.
+
+        `method` and `args` are those of `follower.callApi`.
+        """
 
     def upload_root(self, member: Member) -> str | None:
         """The absolute directory that one of our own followers may upload from; None: it may not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import attrs
@@ -13,12 +13,10 @@ from telegram_bus.core.answers import destination, failed, members, refused
 from telegram_bus.core.envelopes import ABSENT, Ack, Envelope, Heartbeat
 from telegram_bus.core.errors import BusError
 from telegram_bus.core.extensions import Extension, FileGet, OperatorRequest, QuestionWait
-from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Caller, Denied, judge, judge_files
 from telegram_bus.core.registry import STALE_AFTER_MS, Member, Registry, key_of
-from telegram_bus.roles.files import Enclosed
+from telegram_bus.roles.judging import Judging, Note
 from telegram_bus.roles.once import Answer, Once, Turns
 from telegram_bus.roles.ports import LeaderPorts
-from telegram_bus.wire.descriptors import Descriptors
 
 if TYPE_CHECKING:
     from telegram_bus.wire.server import Peer
@@ -34,11 +32,20 @@ _LOST: Final = admission.Refuse(message="this process is not the leader any more
 class Requests:
     """The answers of one leader's term. `respond` and `knows` are for the server.
 
-    `registry` is for reading; members leave it through `prune` and `remove`, which wake those who watch it.
+    `registry` is for reading; members leave it through `prune` and `remove`, which wake those who watch it. `note` is
+    told of what somebody asked for who may not.
     """
 
-    def __init__(self, ports: LeaderPorts, rules: admission.Rules, registry: Registry | None = None) -> None:
+    def __init__(
+        self,
+        ports: LeaderPorts,
+        rules: admission.Rules,
+        registry: Registry | None = None,
+        note: Note | None = None,
+    ) -> None:
         self.registry = Registry() if registry is None else registry
+        self._judging = Judging(ports, self.registry, note)
+        self._note = note
         self._ports = ports
         self._rules = rules
         self._once = Once()
@@ -53,7 +60,7 @@ class Requests:
         """The answer, or what to await for it in a task of its own."""
         refusal = admission.authorise(envelope, self._rules)
         if refusal is not None:
-            return refused(envelope, refusal)
+            return self._refuse(envelope, refusal, peer)
         if isinstance(envelope, Heartbeat | Extension | FileGet | QuestionWait):
             return self._act(envelope, peer)
         return self._once.answer(envelope, lambda: self._act(envelope, peer))
@@ -78,12 +85,17 @@ class Requests:
             await self._changed.wait()
         return self.registry.revision
 
+    def _refuse(self, envelope: Envelope, refusal: admission.Refuse, peer: Peer) -> Ack:
+        if refusal.broken is not None and self._note is not None:
+            self._note(None, peer.pid, envelope.KIND, *refusal.broken)
+        return refused(envelope, refusal)
+
     def _act(self, envelope: Envelope, peer: Peer) -> Answer:
         """Decides, and does at once what needs no waiting."""
         decision = admission.decide(envelope, self.registry, self._rules, peer_pid=peer.pid)
         match decision:
             case admission.Refuse():
-                return refused(envelope, decision)
+                return self._refuse(envelope, decision, peer)
             case admission.Beat(member=member, slots=slots):
                 self._touch(member)
                 return _accepted(envelope, {"eligibleElectionSlots": slots})
@@ -94,7 +106,8 @@ class Requests:
             case admission.Operate() | admission.Stop():
                 return self._obey(envelope, decision)
             case admission.Call() | admission.Fetch():
-                return self._call_or_fetch(envelope, decision, peer)
+                self._touch(decision.member)
+                return self._judging.answer(envelope, decision, peer)
             case admission.Resolve(member=member) | admission.Route(member=member) | admission.Serve(member=member):
                 self._touch(member)
                 return lambda: self._guarded(envelope, self._ask(envelope, decision))
@@ -153,77 +166,6 @@ class Requests:
             self.remove(member)
             return _accepted(envelope)
 
-    def _call(self, envelope: Envelope, decision: admission.Call) -> Answer:
-        self._touch(decision.member)
-        verdict = self._judge(decision)
-        if isinstance(verdict, Allowed):
-            return lambda: self._call_api(envelope, decision, verdict)
-        recall = self._ports.recall(decision.args)
-        if recall is not None:
-            return lambda: self._call_after(recall, envelope, decision)
-        return self._call_without_reply(envelope, decision, verdict)
-
-    def _call_without_reply(self, envelope: Envelope, decision: admission.Call, verdict: Denied) -> Answer:
-        """As Telegram does it where the message to reply to is gone: we may have forgotten whose it was."""
-        args = _without_reply(decision.args)
-        plain = self._judge(attrs.evolve(decision, args=args)) if args is not None else verdict
-        if isinstance(plain, Allowed):
-            return lambda: self._call_api(envelope, decision, plain)
-        return refused(envelope, admission.Refuse(message=verdict.reason))
-
-    def _judge(self, decision: admission.Call) -> Allowed | Denied:
-        member = decision.member
-        caller = Caller(
-            target=member.target,
-            owned=self._ports.owned_by(member),
-            is_agent=lambda target: self.registry.by_target(target) is not None,
-            upload_root=self._ports.upload_root(member),
-        )
-        if decision.parts:
-            return judge_files(OWN, decision.args, [part.field for part in decision.parts], caller)
-        return judge(OWN if member.extended else COMPATIBLE, decision.method, decision.args, caller)
-
-    def _call_or_fetch(self, envelope: Envelope, decision: admission.Call | admission.Fetch, peer: Peer) -> Answer:
-        if isinstance(decision, admission.Fetch):
-            return self._fetch(envelope, decision, peer)
-        if decision.parts:
-            decision = attrs.evolve(decision, enclosed=peer.descriptors)
-        return self._call(envelope, decision)
-
-    def _fetch(self, envelope: Envelope, decision: admission.Fetch, peer: Peer) -> Answer:
-        member, file_id = decision.member, decision.file_id
-        self._touch(member)
-        if not self._ports.owned_by(member).file(file_id):
-            message = "this file was not sent to this follower, or so long ago that the bus has forgotten it"
-            return refused(envelope, admission.Refuse(message=message))
-
-        async def fetch() -> Ack:
-            try:
-                return _accepted(envelope, await self._ports.fetch_file(member, file_id, peer.descriptors))
-            except BusError as fault:
-                return failed(envelope, fault, method="getFile", extended=True)
-
-        return fetch
-
-    async def _call_after(
-        self, recall: Callable[[], Awaitable[None]], envelope: Envelope, decision: admission.Call
-    ) -> Ack:
-        """Judge again, now that memory holds whose the messages are that the call names."""
-        await recall()
-        verdict = self._judge(decision)
-        if isinstance(verdict, Allowed):
-            return await self._call_api(envelope, decision, verdict)
-        answer = self._call_without_reply(envelope, decision, verdict)
-        return answer if isinstance(answer, Ack) else await answer()
-
-    async def _call_api(self, envelope: Envelope, asked: admission.Call, call: Allowed) -> Ack:
-        try:
-            enclosed = Enclosed(asked.parts, _descriptors(asked)) if asked.parts else None
-            result = await self._ports.call_api(asked.member, call, envelope.request_id, asked.call_id, enclosed)
-            return _accepted(envelope, result)
-        except BusError as fault:
-            return failed(envelope, fault, method=call.api_method, extended=asked.member.extended)
-
     async def _ask(self, envelope: Envelope, decision: admission.Resolve | admission.Route | admission.Serve) -> Ack:
         match decision:
             case admission.Resolve():
@@ -269,19 +211,6 @@ class Requests:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
-
-
-def _without_reply(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The call without its reply, None where there is none or its sender insists on it."""
-    body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
-    reply = body.get("reply_parameters")
-    if not isinstance(reply, dict) or reply.get("allow_sending_without_reply") is not True:
-        return None
-    return (args[0], {name: value for name, value in body.items() if name != "reply_parameters"}, *args[2:])
-
-
-def _descriptors(asked: admission.Call) -> Descriptors:
-    return asked.enclosed if isinstance(asked.enclosed, Descriptors) else Descriptors()
 
 
 def _accepted(envelope: Envelope, result: Any = ABSENT) -> Ack:

@@ -14,9 +14,18 @@ from attrs import Factory, define, evolve, field, frozen
 
 from telegram_bus._version import __version__
 from telegram_bus.botapi.polling import PollState
+from telegram_bus.core.bindings import Binding
 from telegram_bus.core.chooser import Choice
 from telegram_bus.core.codec import dumps, loads
-from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
+from telegram_bus.core.envelopes import (
+    Ack,
+    AgentMessage,
+    AgentSelector,
+    Envelope,
+    Registration,
+    ReplaceFollowerTarget,
+    Target,
+)
 from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused
 from telegram_bus.core.extensions import ButtonsKeep, OperatorRequest, OwnRequest, QuestionWait, TypingHold
 from telegram_bus.core.files import file_ids
@@ -24,7 +33,7 @@ from telegram_bus.core.health import Condition, LeaderState, advice, worst_first
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned, Registry, key_of
-from telegram_bus.core.scopes import wire_id
+from telegram_bus.core.scopes import named_files, wire_id
 from telegram_bus.core.threads import free_slot
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.core.values import Number
@@ -34,8 +43,10 @@ from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.buttons import LeaderButtons
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.care import Care
+from telegram_bus.roles.clean_up import CleanUps
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.files import Enclosed, Files
+from telegram_bus.roles.judging import Note
 from telegram_bus.roles.keyboards import Keyboards
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.muting import Muting
@@ -55,6 +66,9 @@ AGENT_MESSAGES: Final = 2**52
 
 REMEMBERED: Final = 4_096  # messages and presses of buttons, each, that followers were given last
 PRESSED_LATELY_MS: Final = 60_000  # a button whose presser may still wait for an answer
+MOST_FILES: Final = 100  # that one call names: an album has ten
+TOLD_WITHIN: Final = 5.0  # seconds for a follower to take in that its thread is another
+_LATER: Final = ("sendChatAction", "editForumTopic", "closeForumTopic", "deleteForumTopic")  # no output
 RECENT: Final = 1_000  # of them a new leader reads back from the store: 20 ms
 
 
@@ -132,6 +146,7 @@ class Term:
     bot: BotFacts
     lost: Callable[[], bool] = field(repr=False)
     away_since: Callable[[str], int | None] = field(default=lambda _: None, repr=False)
+    audit: Note = field(default=lambda *_: None, repr=False)
     keep: Retention = field(factory=Retention)
     since_ms: int = field(factory=now_ms)
     polling: Watched[PollState | None] = field(factory=lambda: Watched(None))
@@ -146,6 +161,18 @@ class Term:
             takes_self=True,
         ),
     )
+    sharing: Sharing = field(
+        default=Factory(
+            lambda term: Sharing(store=term.store, threads=term.threads, members=term.registry, now_ms=now_ms),
+            takes_self=True,
+        ),
+        repr=False,
+    )
+    muting: Muting = field(
+        default=Factory(lambda term: Muting(store=term.store, now_ms=now_ms), takes_self=True), repr=False
+    )
+    doings: dict[str, Doing] = field(factory=dict)
+    """What agents say they do, by key."""
     keyboards: Keyboards = field(
         default=Factory(
             lambda term: Keyboards(
@@ -161,18 +188,7 @@ class Term:
     typing: Typing = field(
         default=Factory(lambda term: Typing(call=term.threads.call, registry=term.registry), takes_self=True)
     )
-    sharing: Sharing = field(
-        default=Factory(
-            lambda term: Sharing(store=term.store, threads=term.threads, members=term.registry, now_ms=now_ms),
-            takes_self=True,
-        ),
-        repr=False,
-    )
-    muting: Muting = field(
-        default=Factory(lambda term: Muting(store=term.store, now_ms=now_ms), takes_self=True), repr=False
-    )
-    doings: dict[str, Doing] = field(factory=dict)
-    """What agents say they do, by key."""
+    clean_ups: CleanUps | None = None
     _given: _Given = field(factory=_Given)
 
     async def load(self) -> None:
@@ -223,8 +239,13 @@ class Term:
             raise
 
     async def retire(self, member: Member) -> None:
-        """A follower leaves of its own will: its thread stays, as a hint for its return."""
+        """A follower leaves of its own will: its thread stays, as a hint for its return, unless it shall be cleaned up.
+
+        That is stored then, and done later: raises StateError where it cannot be.
+        """
         log.info("%s leaves", member.key)
+        if self.clean_ups is not None:
+            await self.clean_ups.left(member)
 
     def owned_by(self, member: Member) -> Owned:
         """What belongs to the member."""
@@ -243,6 +264,7 @@ class Term:
         While this leader ends, a call that was surely not made gets no answer, so that one of our followers asks the
         successor for it, under the same id, as it does when a leader is killed.
         """
+        call = await self.in_place(member, call)
         make = partial(self.calls.make, member, call, request_id, call_id, enclosed)
         try:
             if call.api_method == "answerCallbackQuery":
@@ -252,6 +274,45 @@ class Term:
             if self.stop_wanted.is_set() and member.extended:
                 await trio.sleep_forever()
             raise
+
+    async def in_place(self, member: Member, call: Allowed) -> Allowed:
+        """A call into the member's own thread as it goes out: where a person deleted the thread, into the new one.
+
+        Raises RequestRefused while nothing is sent into threads, or where the person deleted that one too.
+        """
+        own = member.target.thread_id if member.target is not None else None
+        if own is None or call.api_method in _LATER or wire_id(call.body.get("message_thread_id")) != own:
+            return call
+        made = await self.threads.before_output(member.key, member.instance_id)
+        if made is None:
+            return call
+        await self.move(member.key, made)
+        return evolve(call, args=(call.args[0], {**call.body, "message_thread_id": made.thread_id}, *call.args[2:]))
+
+    async def move(self, key: str, binding: Binding) -> None:
+        """A follower that is here has another thread from now on, and is told so."""
+        member = self.registry.by_key(key)
+        if member is None or member.target is None:
+            return
+        old, target = member.target, Target(chat_id=binding.chat_id, thread_id=binding.thread_id)
+        if old == target:
+            return
+        member = self.registry.move(member, target, binding.name)
+        telling = ReplaceFollowerTarget(
+            request_id=f"moved:{self.store.epoch}:{binding.thread_id}",
+            auth=self.deliveries.secret,
+            recipient_instance_id=member.instance_id,
+            recipient_registration_generation=member.generation,
+            target=target,
+            old_target=old if old.thread_id is not None else None,
+            reason="thread-restore",
+            sent_at_ms=now_ms(),
+        )
+        with trio.move_on_after(TOLD_WITHIN):
+            try:
+                await self.forward(member, telling)
+            except BusError as error:
+                log.warning("%s was not told of its new thread: %s", key, error)
 
     async def fetch_file(self, member: Member, file_id: str, beside: Descriptors | None) -> Any:
         """Write a file of the member's into the descriptor beside its request."""
@@ -299,6 +360,7 @@ class Term:
             raise RequestRefused(f"thread {thread_id} of chat {chat_id} belongs to no agent")
         sent = message.message_id < AGENT_MESSAGES and await self.store.owner_of(chat_id, message.message_id)
         if sent != member.key:
+            self.audit(member.key, member.peer_pid or 0, "follower.routeAgentMessage", "messageId", "must be its own")
             raise RequestRefused(f"message {message.message_id} is not one that {member.key} sent")
         update_id = AGENT_MESSAGES + message.message_id
         name = member.registration.thread_name or member.key
@@ -330,8 +392,8 @@ class Term:
             raise NotSent(f"{member.key} registered without an endpoint (busSocketPath)")
         return await self.links.request(path, envelope)
 
-    def recall(self, args: Sequence[Any]) -> Callable[[], Awaitable[None]] | None:
-        """What looks up in the store whose the messages are that a call names, where memory does not know."""
+    def recall(self, member: Member, method: str, args: Sequence[Any]) -> Callable[[], Awaitable[None]] | None:
+        """What looks up in the store whose the messages and files are that a call names, where memory does not know."""
         body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
         reply = body.get("reply_parameters")
         places = (body, {"chat_id": body.get("chat_id"), **reply}) if isinstance(reply, dict) else (body,)
@@ -341,12 +403,16 @@ class Term:
             for chat, message in pairs
             if isinstance(chat, int) and isinstance(message, int) and self.store.owner_nowait(chat, message) is None
         ]
-        if not unknown:
+        named = list(args[:1]) if method == "downloadFile" else list(named_files(body)) if member.extended else []
+        files = self.calls.files.recall(member.key, [one for one in named if isinstance(one, str)][:MOST_FILES])
+        if not unknown and files is None:
             return None
 
         async def recall() -> None:
             for chat, message in unknown:
                 await self.store.owner_of(chat, message)
+            if files is not None:
+                await files()
 
         return recall
 

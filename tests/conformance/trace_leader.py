@@ -97,7 +97,7 @@ class TraceLeader:
     async def retire(self, member: Member) -> None:
         pass
 
-    def recall(self, args: Sequence[Any]) -> None:
+    def recall(self, member: Member, method: str, args: Sequence[Any]) -> None:
         """Everything is in memory here."""
 
     def owned_by(self, member: Member) -> Sent:

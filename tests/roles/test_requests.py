@@ -100,7 +100,7 @@ class Leader:
     async def retire(self, member: Member) -> None:
         await self._work(f"retire {member.instance_id}")
 
-    def recall(self, args: Sequence[Any]) -> None:
+    def recall(self, member: Member, method: str, args: Sequence[Any]) -> None:
         """Everything is in memory here."""
 
     def owned_by(self, member: Member) -> Nothing:
