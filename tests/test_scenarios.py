@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import trio
@@ -89,11 +89,22 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "botapi/test_transport.py::test_calls_go_through_the_proxy_of_the_environment",
     ),
     47: ("botapi/test_transport.py::test_a_poll_has_a_connection_of_its_own_and_names_its_window",),
+    77: ("e2e/test_belonging.py::test_scenario_77_an_album_is_one_item_with_its_files_in_order_and_its_caption",),
+    79: ("e2e/test_belonging.py::test_scenario_79_an_album_survives_the_death_of_its_leader_at_part_two_of_four",),
+    80: ("e2e/test_belonging.py::test_scenario_80_a_text_that_the_client_split_is_one_item_as_it_was",),
+    82: (
+        "roles/test_edits.py::test_an_edit_changes_what_waits_for_an_absent_agent",
+        "roles/test_edits.py::test_an_edit_of_what_was_delivered_is_delivered_too",
+        "roles/test_unread.py::test_an_edit_of_a_part_that_waits_changes_the_item",
+        "roles/test_member.py::test_an_edit_of_what_the_program_has_taken_is_another_update",
+    ),
+    83: ("roles/test_edits.py::test_an_edit_never_runs_a_command_of_the_leader",),
 }
 
 ALL: Final = (
     *(1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19, 20, 22, 23),
     *(25, 26, 28, 29, 31, 32, 34, 35, 37, 38, 40, 41, 43, 44, 46, 47),
+    *(77, 79, 80, 82, 83, 97),
 )
 
 
@@ -396,3 +407,24 @@ async def test_scenario_38_a_late_press_lands_after_a_restart(mock_clock: MockCl
         await second.agent("nora", 11)
         await wait_all_tasks_blocked()
         assert second.got == [("nora", 5)]
+
+
+# -- input and people
+
+
+async def test_scenario_97_of_strangers_nothing_is_kept_gathered_or_fetched(autojump_clock: MockClock) -> None:
+    rig = Rig()
+    async with running(rig):
+        await rig.agent("nora", 11)
+        tables = list(rig.commits.db.iterdump())
+        stranger = {"id": 666, "is_bot": False}
+        photo: dict[str, Any] = {"media_group_id": "a", "photo": [{"file_id": "p", "width": 1, "height": 1}]}
+        forward: dict[str, Any] = {"forward_origin": {"type": "hidden_user", "sender_user_name": "x", "date": 1}}
+        await rig.take(*(message(number, sender=stranger, **photo) for number in (1, 2, 3)), offset=0)
+        await rig.take(message(4, sender=stranger, text="x" * 4096), offset=0)
+        await rig.take(message(5, sender=stranger), message(6, sender=stranger, **forward), offset=0)
+        await trio.sleep(60)
+        assert list(rig.commits.db.iterdump()) == tables
+        assert rig.telegram.calls == []
+        assert rig.got == []
+        assert not rig.term.calls.files.belongs("p", "nora")

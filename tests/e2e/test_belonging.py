@@ -1,0 +1,94 @@
+"""Albums, split texts and comments with forwards, from a person's client to a program, also when their leader dies."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from telegram_bus import crash
+from telegram_bus.testing import Sandbox
+from tests.e2e.test_faults import PATIENCE, Agent, Machine, until
+
+AGENT = """
+import json, trio, telegram_bus
+
+async def main():
+    async with telegram_bus.join(name="nora") as bus:
+        async for update in bus:
+            files = [file.name for file in update.files]
+            print(json.dumps([update.text, len(update.parts), files, update.follows]), flush=True)
+            await update.done()
+
+trio.run(main)
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    with Sandbox() as sandbox:
+        machine = Machine(sandbox, tmp_path)
+        try:
+            yield machine
+        finally:
+            machine.end()
+
+
+def follow(machine: Machine) -> tuple[Agent, int]:
+    """The program above, and its thread."""
+    output = machine.root / "nora.out"
+    with output.open("wb") as stdout:
+        process = subprocess.Popen([sys.executable, "-c", AGENT], env=machine.environ, stdout=stdout)
+    machine.agents.append(Agent(process, output))
+    return machine.agents[-1], machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+
+
+def wait_got(agent: Agent, count: int) -> list[Any]:
+    until(lambda: len(agent.said()) >= count)
+    return [json.loads(line) for line in agent.said()]
+
+
+def album(machine: Machine, thread: int, names: str, captioned: str) -> None:
+    files = [{"content": b"x", "name": name, "caption": "look" if name == captioned else ""} for name in names]
+    machine.sandbox.send_album(files, thread_id=thread)
+
+
+def test_scenario_77_an_album_is_one_item_with_its_files_in_order_and_its_caption(machine: Machine) -> None:
+    machine.lead()
+    agent, thread = follow(machine)
+    album(machine, thread, "abcdefghij", captioned="g")
+    machine.say("next", thread)
+    assert wait_got(agent, 2) == [["look", 10, list("abcdefghij"), None], ["next", 1, [], None]]
+
+
+def test_scenario_80_a_text_that_the_client_split_is_one_item_as_it_was(machine: Machine) -> None:
+    machine.lead()
+    agent, thread = follow(machine)
+    whole = "".join(chr(97 + number % 26) for number in range(4096 + 4096 + 500))
+    for start in (0, 4096, 8192):
+        machine.say(whole[start : start + 4096], thread)
+    shared = machine.sandbox.say("something else")
+    machine.sandbox.forward([shared, shared], "what of this?", thread_id=thread)
+    assert wait_got(agent, 2) == [
+        [whole, 3, [], None],
+        ["what of this?\n\nsomething else\n\nsomething else", 3, [], None],
+    ]
+
+
+def test_scenario_79_an_album_survives_the_death_of_its_leader_at_part_two_of_four(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(crash.VARIABLE, "after-settle:2")
+    leader = machine.lead()
+    monkeypatch.delenv(crash.VARIABLE)
+    agent, thread = follow(machine)
+    album(machine, thread, "abcd", captioned="c")
+    assert leader.wait(PATIENCE) < 0
+    assert wait_got(agent, 1) == [["look", 4, list("abcd"), None]]
+    machine.say("next", thread)
+    assert wait_got(agent, 2)[1:] == [["next", 1, [], None]]
