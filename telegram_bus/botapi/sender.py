@@ -1,30 +1,28 @@
-"""Everything that leaves for Telegram: one call at a time in each chat, made in tasks that no requester can cut."""
+"""Everything that leaves for Telegram: when its turn has come in the one budget, in tasks that no requester can cut."""
 
 from __future__ import annotations
 
 import logging
 import math
 import random
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import trio
-from attrs import define, field, frozen
 
+from telegram_bus.botapi.parked import Parked
 from telegram_bus.botapi.polling import RETRY_SECONDS, backoff
+from telegram_bus.botapi.requests import After, Before, CallApi, Failed, Memory, Outcome, Request, Sent, Shown
 from telegram_bus.botapi.uploads import Upload, seconds_for
-from telegram_bus.core.errors import AnswerLost, ApiError, BusError, CommitUnknown, NotSent, RequestRefused
+from telegram_bus.core.budget import Budget, Ticket
+from telegram_bus.core.errors import AnswerLost, ApiError, BusError, NotSent, RequestRefused
+from telegram_bus.core.meters import DEFAULT_LIMITS, Limits
+from telegram_bus.core.urgency import Urgency, nature_of, unchanged
 
-__all__ = ["CallApi", "Failed", "Outcome", "Sender", "Sent"]
+__all__ = ["LONGEST_WAIT", "QUEUED", "CallApi", "Failed", "Memory", "Outcome", "Sender", "Sent"]
 
 QUEUED: Final = 100
-"""Calls that wait in one chat; whoever asks for more waits for a place."""
-
-CHATLESS: Final = 8
-"""Calls without a chat (answers to buttons, getMe) that run at once."""
-
-IDLE_SECONDS: Final = 60.0
-"""A chat's task ends after that."""
+"""Calls of one follower that wait; whoever asks for more waits for a place."""
 
 LONGEST_WAIT: Final = 20.0
 """A call that would wait longer is refused, so that its requester can decide (protocol section 5)."""
@@ -32,151 +30,126 @@ LONGEST_WAIT: Final = 20.0
 UNSENT_TRIES: Final = 5
 LOST_TRIES: Final = 3
 CALL_SECONDS: Final = 120.0
-"""However slowly an answer trickles in, the chat behind it goes on after that."""
-
+"""However slowly an answer trickles in, what waits behind it goes on after that."""
 
 STORING_SECONDS: Final = 5.0
 """How long an outcome may take to be stored; a disk that hangs must not hold up the end."""
 
+NOTING_SECONDS: Final = 0.25
+"""How long a call that needs no claim waits until its start is on the disk."""
+
+SWEEP_SECONDS: Final = 30.0
+"""How often what is not needed any more is forgotten."""
+
 log = logging.getLogger(__name__)
 
 
-class CallApi(Protocol):
-    """What the sender needs of `BotApi`."""
-
-    async def call(
-        self, method: str, params: Mapping[str, Any] | None = None, *, files: tuple[Upload, ...] = ()
-    ) -> Any:
-        """Make the call; raises ApiError, NotSent, AnswerLost."""
-
-
-@frozen
-class Sent:
-    """Telegram carried the call out."""
-
-    result: Any
-
-
-@frozen
-class Failed:
-    """It did not, or nobody knows (CommitUnknown)."""
-
-    fault: BusError
-
-
-Outcome = Sent | Failed
-
-After = Callable[[Outcome], Awaitable[None]]
-Before = Callable[[], Awaitable[None]]
-
-
-@define(eq=False)
-class _Request:
-    method: str
-    params: Mapping[str, Any]
-    chat_id: int | None
-    after: After | None
-    before: Before | None = None
-    files: tuple[Upload, ...] = ()
-    patient: bool = False
-    on_the_way: bool = False
-    outcome: Outcome | None = None
-    finished: trio.Event = field(factory=trio.Event)
-
-    def finish(self, outcome: Outcome) -> None:
-        self.outcome = outcome
-        self.finished.set()
-
-
-@define(eq=False)
-class _Lane:
-    """The queue of one chat (None: of the calls without one), or of its uploads, behind which nobody else waits."""
-
-    place: tuple[int | None, bool]
-    push: trio.MemorySendChannel[_Request]
-    pull: trio.MemoryReceiveChannel[_Request]
-
-    @property
-    def empty(self) -> bool:
-        statistics = self.pull.statistics()
-        return not statistics.current_buffer_used and not statistics.tasks_waiting_send
-
-
 class Sender:
-    """Calls in the order in which they were asked for, chat by chat; `run` does the work.
+    """Makes calls when the budget gives them their turn; `run` does the work.
 
-    `repeatable` says of a method whether it may be made again when its answer was lost.
+    `repeatable` says of a method whether it may be made again when its answer was lost. `memory` keeps for a successor
+    what counts. `report` is given a text for people after a long pause.
     """
 
     def __init__(
-        self, api: CallApi, *, repeatable: Callable[[str], bool], jitter: Callable[[], float] = random.random
+        self,
+        api: CallApi,
+        *,
+        repeatable: Callable[[str], bool],
+        jitter: Callable[[], float] = random.random,
+        limits: Limits = DEFAULT_LIMITS,
+        memory: Memory | None = None,
+        report: Callable[[str], None] = log.info,
     ) -> None:
-        self._api = api
-        self._repeatable = repeatable
-        self._jitter = jitter
-        self._lanes: dict[tuple[int | None, bool], _Lane] = {}
-        self._announce, self._announced = trio.open_memory_channel[_Lane](math.inf)
-        self._paused_until: dict[int | None, float] = {}
-        self._outstanding = 0
+        self.budget = Budget(limits)
+        self.parked = Parked(report)
+        self._api, self._repeatable, self._jitter, self._memory = api, repeatable, jitter, memory
+        self._shown = Shown()
+        self._bell = trio.Event()
+        self._rooms: dict[str, trio.Semaphore] = {}
+        self._impatient: set[Request] = set()
+        self._outstanding = self._numbers = 0
         self._idle = trio.Event()
         self._closed: str | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Make the calls until cancelled; what then waits fails as not sent, what is under way as unknown."""
-        chatless = self._lane(None)
+        sweep_at = trio.current_time() + SWEEP_SECONDS
         try:
             async with trio.open_nursery() as nursery:
-                for _ in range(CHATLESS):
-                    nursery.start_soon(self._serve, chatless)
                 task_status.started()
-                async for lane in self._announced:
-                    if lane is not chatless:
-                        nursery.start_soon(self._serve, lane)
+                while True:
+                    bell, now = self._bell, trio.current_time()
+                    for ticket in self.budget.next(now):
+                        self._leave_queue(ticket.load)
+                        nursery.start_soon(self._make, ticket.load)
+                    overdue = [one for one in self._impatient if one.deadline <= now]
+                    for request in overdue:
+                        self._withdraw(request, request.too_long(LONGEST_WAIT), nursery)
+                    if now >= sweep_at:
+                        sweep_at = now + SWEEP_SECONDS
+                        self._sweep(now)
+                    first = min((one.deadline for one in self._impatient), default=math.inf)
+                    wake = min(self.budget.wake(now), first, sweep_at, self.parked.check(now))
+                    with trio.CancelScope(deadline=wake):
+                        await bell.wait()
+                    for request, outcome in self._turned_away() if bell.is_set() else ():
+                        self._withdraw(request, outcome, nursery)
         finally:
             self._closed = "the leader has stopped"
-            for lane in self._lanes.values():
-                await self._give_up(lane)
+            for ticket in self.budget.waiting():
+                self.budget.take_back(ticket)
+                self._leave_queue(ticket.load)
+                await self._end(ticket.load, ticket.load.not_sent(self._closed))
 
-    async def call(
+    async def call(  # noqa: PLR0913 - the one way out for everybody
         self,
         method: str,
         params: Mapping[str, Any],
         chat_id: int | None = None,
         *,
         before: Before | None = None,
+        release: Before | None = None,
         after: After | None = None,
         files: tuple[Upload, ...] = (),
-        owner: str = "",  # noqa: ARG002 - for the budget, which is being built
-        urgency: str | None = None,  # noqa: ARG002
+        owner: str = "",
+        urgency: str | None = None,
         patient: bool = False,
     ) -> Any:
-        """Queue the call behind those of its chat and return Telegram's result.
+        """Queue the call and return Telegram's result.
 
-        `owner` is the follower's key (empty: the leader's own call), `urgency` is "click", "final" or "progress" (None:
-        as the method says). A `patient` call is never refused for a long wait.
-
-        Calls with `files` queue behind each other only: an upload takes minutes where the line is slow. Their
-        descriptors have to stay open until `after` is told.
+        `owner` is the follower's key (empty: the leader's own call); followers take turns, and the calls of one into a
+        chat keep their order, but for edits, answers to clicks and uploads, which wait for their like only. `urgency`
+        is "click", "final" or "progress" (None: as the method says). Of edits of one message that wait only the newest
+        is made, and all who wait get its result; one that changes nothing is not made.
 
         Cancelled while it waits for a place in the queue, nothing is sent; cancelled later, the call is made
-        all the same. `after` is told the outcome in any case, shielded, before the chat's next call: what must be
+        all the same. `after` is told the outcome in any case, shielded, before the next call of its kind: what must be
         stored of it does not depend on who still waits. A BusError of `after` becomes the caller's. `before` is called
-        once, when it is the call's turn: what it raises (a BusError) becomes of the call, which is then not made.
+        once, when it is the call's turn: what it raises (a BusError) becomes of the call, which is then not made. With
+        `release`, that is called when a 429 says that the call was not made, and `before` again at its next turn.
+        The descriptors of `files` have to stay open until `after` is told.
 
-        Raises ApiError; RequestRefused (code None) for a wait of more than 20 s, with the time in its message, and
-        NotSent: surely not carried out; CommitUnknown: perhaps carried out, must not be repeated; AnswerLost.
+        Raises ApiError; RequestRefused (code None) for a wait of more than 20 s, with the time in its message, which a
+        `patient` call is not refused for unless it only shows progress; NotSent: surely not carried out; CommitUnknown:
+        perhaps carried out, must not be repeated; AnswerLost.
         """
-        request = _Request(method, params, chat_id, after, before, files, patient)
+        nature = nature_of(method, params, hint=urgency, upload=bool(files))
+        ticket = Ticket(nature, method, chat_id, owner)
+        request = ticket.load = Request(ticket, params, patient, math.inf, after, before, release, files)
         self._outstanding += 1
         try:
-            self.check(method, chat_id, patient=patient)
-            await self._lane(chat_id, uploads=bool(files)).push.send(request)
+            self._check(ticket, patient=patient)
+            await self._take_place(request)
+            self._check(ticket, patient=patient)
         except BusError as refusal:
+            self._leave_queue(request)
             await self._end(request, Failed(refusal))
             raise
         except BaseException:
-            await self._end(request, Failed(NotSent(f"{method} was not sent: its requester gave up")))
+            await self._end(request, request.not_sent("its requester gave up"))
             raise
+        self._put(request)
         await request.finished.wait()
         match request.outcome:
             case Sent(result):
@@ -185,13 +158,11 @@ class Sender:
                 raise fault
         raise AssertionError("finished without an outcome")
 
-    def check(self, method: str, chat_id: int | None, *, owner: str = "", patient: bool = False) -> None:  # noqa: ARG002
+    def check(
+        self, method: str, chat_id: int | None, *, owner: str = "", urgency: str | None = None, patient: bool = False
+    ) -> None:
         """Ask before a call is claimed: raises RequestRefused when it would wait too long, NotSent after the end."""
-        if self._closed:
-            raise NotSent(f"{method} was not sent: {self._closed}")
-        wait = self._paused_until.get(chat_id, 0.0) - trio.current_time()
-        if wait > LONGEST_WAIT and not patient:
-            raise _too_long(method, wait)
+        self._check(Ticket(nature_of(method, {}, hint=urgency), method, chat_id, owner), patient=patient)
 
     async def drain(self) -> None:
         """Take no more calls and return when the last one has ended; the caller bounds the time."""
@@ -199,64 +170,171 @@ class Sender:
         while self._outstanding:
             await self._idle.wait()
 
-    def _lane(self, chat_id: int | None, *, uploads: bool = False) -> _Lane:
-        place = (chat_id, uploads)
-        lane = self._lanes.get(place)
-        if lane is None:
-            lane = self._lanes[place] = _Lane(place, *trio.open_memory_channel[_Request](QUEUED))
-            self._announce.send_nowait(lane)
-        return lane
+    def queue(self, owner: str) -> dict[str, Any]:
+        """What waits of a follower's calls, for itself: see `x.send.queue` in docs/protocol.md."""
+        now = trio.current_time()
+        waiting = self.budget.waiting(owner)
+        counts = dict.fromkeys((one.name.lower() for one in Urgency), 0)
+        for ticket in waiting:
+            counts[ticket.nature.urgency.name.lower()] += 1
+        paused = max((self.budget.paused_until(ticket.place) for ticket in waiting), default=-math.inf)
+        return {
+            "waiting": len(waiting),
+            "limit": QUEUED,
+            "classes": counts,
+            "pausedMs": max(0, round((paused - now) * 1000)) if waiting else 0,
+        }
 
-    async def _serve(self, lane: _Lane) -> None:
-        while True:
-            request = None
-            with trio.move_on_after(IDLE_SECONDS):
-                request = await lane.pull.receive()
-            if request is not None:
-                await self._make(request)
-            elif lane.empty and lane.place[0] is not None:  # no checkpoint from here on: nobody can queue meanwhile
-                del self._lanes[lane.place]
-                return
+    def waiting(self, owner: str | None = None) -> int:
+        """How many calls wait, of one follower or of all."""
+        return len(self.budget.waiting(owner))
 
-    async def _make(self, request: _Request) -> None:
-        """Make the call, have its outcome stored, tell whoever waits."""
-        outcome: Outcome | None = None
+    # -- the queue
+
+    def _check(self, ticket: Ticket, *, patient: bool) -> None:
+        if self._closed:
+            raise NotSent(f"{ticket.method} was not sent: {self._closed}")
+        if not patient and ticket.nature.kind != "typing":
+            wait = self.budget.estimate(ticket, trio.current_time())
+            if wait > LONGEST_WAIT:
+                raise Request(ticket, {}, patient).too_long(wait).fault
+
+    async def _take_place(self, request: Request) -> None:
+        room = self._rooms.get(request.ticket.owner)
+        if room is None:
+            room = self._rooms[request.ticket.owner] = trio.Semaphore(QUEUED)
         try:
-            outcome = Sent(await self._attempt(request))
+            room.acquire_nowait()
+        except trio.WouldBlock:
+            await room.acquire()
+        request.has_place = True
+
+    def _put(self, request: Request) -> None:
+        now = trio.current_time()
+        older = self.budget.put(request.ticket)
+        if older is not None:
+            self._leave_queue(older.load)
+            request.absorbed = [*older.load.absorbed, older.load]
+            older.load.absorbed = []
+        if not request.patient and request.ticket.nature.kind != "free":
+            request.deadline = now + LONGEST_WAIT
+            self._impatient.add(request)
+        self._bell.set()
+
+    def _leave_queue(self, request: Request) -> None:
+        self._impatient.discard(request)
+        if request.has_place:
+            request.has_place = False
+            self._rooms[request.ticket.owner].release()
+
+    def _turned_away(self) -> list[tuple[Request, Outcome]]:
+        """What does not wait out a long pause: it is stale then, or its requester has no patience."""
+        self._bell = trio.Event()
+        now = trio.current_time()
+        if not self.budget.pauses(now):
+            return []
+        away: list[tuple[Request, Outcome]] = []
+        for ticket in self.budget.waiting():
+            wait = self.budget.paused_until(ticket.place) - now
+            request: Request = ticket.load
+            if wait > LONGEST_WAIT and ticket.nature.urgency is Urgency.TYPING:
+                away.append((request, Sent(True)))  # nobody misses it, and nobody can see to it
+            elif wait > LONGEST_WAIT and not request.patient:
+                away.append((request, request.too_long(wait)))
+            elif wait > LONGEST_WAIT and ticket.nature.urgency is Urgency.PROGRESS:
+                away.append((request, request.stale(wait)))
+                self.parked.dropped += 1
+            elif now + max(0.0, wait) > request.deadline:
+                away.append((request, request.too_long(wait)))
+        return away
+
+    def _withdraw(self, request: Request, outcome: Outcome, nursery: trio.Nursery) -> None:
+        if self.budget.take_back(request.ticket):
+            self._leave_queue(request)
+            nursery.start_soon(self._end, request, outcome)
+
+    def _sweep(self, now: float) -> None:
+        self.budget.sweep(now)
+        self._rooms = {owner: room for owner, room in self._rooms.items() if room.value < QUEUED}
+
+    # -- one call
+
+    async def _make(self, request: Request) -> None:
+        """Make the call, have its outcome stored, tell whoever waits; unless it has to wait once more."""
+        outcome: Outcome | None = None
+        again = False
+        try:
+            outcome = await self._attempt(request)
+            again = outcome is None
         except BusError as fault:
             outcome = Failed(fault)
         finally:
-            await self._end(request, outcome or Failed(_interrupted(request)))
+            if not again:
+                self.budget.end(request.ticket, trio.current_time())
+                self._bell.set()
+                self._forget(request)
+                outcome = outcome or request.interrupted()
+                self._shown.note(request, outcome)
+                try:
+                    await self._end(request, outcome)
+                finally:
+                    self.budget.leave(request.ticket)
+                    self._bell.set()
 
-    async def _attempt(self, request: _Request) -> Any:
-        unsent = lost = 0
-        began = trio.current_time()
+    async def _attempt(self, request: Request) -> Outcome | None:
+        """What came of it; None: it waits again."""
+        ticket, unsent = request.ticket, 0
+        if (same := self._shown.same(request)) is not None:
+            self.budget.drop(ticket)
+            return same
+        await self._begin(request)
         while True:
-            await self._wait_turn(request, began)
-            if request.before is not None:
-                before, request.before = request.before, None
-                await before()
             try:
-                return await self._call_once(request)
+                return Sent(await self._call_once(request))
             except ApiError as fault:
+                if unchanged(request.method, fault.description):
+                    return Sent(True)
                 if fault.code != 429:
                     raise
-                pause = RETRY_SECONDS if fault.retry_after is None else fault.retry_after
-                self._paused_until[request.chat_id] = trio.current_time() + pause
-                continue
+                await self._pause(request, RETRY_SECONDS if fault.retry_after is None else fault.retry_after)
+                return None
             except NotSent:
                 unsent += 1
                 if unsent == UNSENT_TRIES:
+                    self.budget.drop(ticket)
                     raise
+                await trio.sleep(backoff(unsent + request.lost - 1, self._jitter()))
             except AnswerLost as fault:
                 if not self._repeatable(request.method):
-                    raise _unknown(request.method, str(fault)) from fault
-                lost += 1
-                if lost == LOST_TRIES:
+                    raise request.unknown(str(fault)) from fault
+                request.lost += 1
+                if request.lost == LOST_TRIES:
                     raise
-            await trio.sleep(backoff(unsent + lost - 1, self._jitter()))
+                await trio.sleep(backoff(unsent + request.lost - 1, self._jitter()))
+                self.budget.end(ticket, trio.current_time())  # it counts twice: it may have arrived
+                self._again(request)
+                return None
 
-    async def _call_once(self, request: _Request) -> Any:
+    async def _begin(self, request: Request) -> None:
+        """Note for a successor that the call leaves, and claim it; where that fails it does not leave."""
+        ticket = request.ticket
+        counts = self._memory is not None and ticket.nature.kind == "spend"
+        if counts and self._memory is not None:
+            self._numbers += 1
+            request.number = self._numbers
+            self._memory.started(request.number, ticket.chat_id, ticket.nature.weight)
+        if request.before is not None and not request.claimed:
+            try:
+                await request.before()  # which commits that, too
+            except BaseException:
+                self.budget.drop(ticket)
+                raise
+            request.claimed = True
+        elif counts and self._memory is not None:
+            with trio.move_on_after(NOTING_SECONDS):
+                await self._memory.flush()
+
+    async def _call_once(self, request: Request) -> Any:
         request.on_the_way = True
         seconds = CALL_SECONDS + seconds_for(sum(one.size for one in request.files))
         try:
@@ -269,23 +347,36 @@ class Sender:
             raise
         raise AnswerLost(f"{request.method}: no answer in {seconds:g} s")
 
-    async def _wait_turn(self, request: _Request, began: float) -> None:
-        """Wait until the chat may be written to; the budget of all calls (issue 5) will be asked here.
-
-        A call that Telegram refused with 429 was not carried out, so waiting and repeating is safe.
-        """
-        until = self._paused_until.get(request.chat_id)
-        if until is None:
-            return
+    async def _pause(self, request: Request, seconds: float) -> None:
+        """Telegram wants a pause (429): the call was not made, and what that concerns waits."""
         now = trio.current_time()
-        if not request.patient and (until - now > LONGEST_WAIT or until - began > 3 * LONGEST_WAIT):
-            raise _too_long(request.method, until - now)
-        await trio.sleep_until(until)
-        if self._paused_until.get(request.chat_id) == until:
-            del self._paused_until[request.chat_id]
+        until = self.budget.refuse(request.ticket, seconds, now)
+        self.parked.note(now, until)
+        log.warning("Telegram wants a pause of %g s (%s)", seconds, request.method)
+        if self._memory is not None:
+            pauses = {chat: end for kind, chat, end in self.budget.pauses(now) if kind == "spend"}
+            self._memory.changed(pauses, self.budget.levels, now)
+        self._forget(request)
+        if request.release is not None:
+            await request.release()
+            request.claimed = False
+        self._again(request)
 
-    async def _end(self, request: _Request, outcome: Outcome) -> None:
+    def _again(self, request: Request) -> None:
+        self.budget.again(request.ticket)
+        if not request.patient:
+            self._impatient.add(request)
+        self._bell.set()
+
+    def _forget(self, request: Request) -> None:
+        if self._memory is not None and request.number:
+            self._memory.ended(request.number)
+            request.number = 0
+
+    async def _end(self, request: Request, outcome: Outcome) -> None:
         """Have the outcome stored, then tell it; this happens also where everything is being cancelled."""
+        for one in request.absorbed:
+            await self._end(one, outcome)
         if request.after is not None:
             try:
                 with trio.move_on_after(STORING_SECONDS, shield=True) as scope:
@@ -300,25 +391,3 @@ class Sender:
         self._outstanding -= 1
         self._idle.set()
         self._idle = trio.Event()
-
-    async def _give_up(self, lane: _Lane) -> None:
-        while True:
-            try:
-                request = lane.pull.receive_nowait()
-            except trio.WouldBlock:
-                return
-            await self._end(request, Failed(NotSent(f"{request.method} was not sent: {self._closed}")))
-
-
-def _too_long(method: str, wait: float) -> RequestRefused:
-    return RequestRefused(f"{method} would have to wait {wait:.0f} s for Telegram's limits; ask again after that")
-
-
-def _interrupted(request: _Request) -> BusError:
-    """What to tell of a call that ended with `Sender.run`."""
-    why = "the leader stopped before it was answered"
-    return _unknown(request.method, why) if request.on_the_way else NotSent(f"{request.method} was not sent: {why}")
-
-
-def _unknown(method: str, why: str) -> CommitUnknown:
-    return CommitUnknown(f"nobody knows whether {method} was carried out, and it is not repeated: {why}")

@@ -11,6 +11,7 @@ import trio
 from telegram_bus.botapi.sender import Sender
 from telegram_bus.botapi.transport import open_api
 from tests.botapi.loopback import Request, serve
+from tests.botapi.test_sender import NO_LIMITS
 
 REQUESTS = 2_000
 TOKEN = "123456789:SENTINEL-token_AAAAAAAAAAAAAAAAAAAAA"
@@ -34,7 +35,7 @@ async def test_requests_with_random_deadlines_cut_no_call_and_leak_no_place_in_t
             gave_up.append(number)
 
     async with serve(respond) as server, open_api(TOKEN, root=server.root) as api:
-        sender = Sender(api, repeatable=lambda _: False)
+        sender = Sender(api, repeatable=lambda _: False, limits=NO_LIMITS)
         async with trio.open_nursery() as nursery:
             await nursery.start(sender.run)
             async with trio.open_nursery() as askers:

@@ -1,0 +1,134 @@
+"""Turns in a pool of waiting calls: by class, then by follower (start-time fair queueing), in order within a stream."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from telegram_bus.core.meters import Allowance
+from telegram_bus.core.urgency import Kind, Nature, Urgency
+
+__all__ = ["FREE_AT_ONCE", "Place", "Pool", "Ticket"]
+
+SHARES: Final = {Urgency.FINAL: 8, Urgency.MESSAGE: 4, Urgency.PROGRESS: 2, Urgency.TYPING: 1, Urgency.CLICK: 1}
+"""What the classes get where all of them wait. Answers to clicks need no share: they go first, and are few."""
+
+FREE_AT_ONCE: Final = 12
+"""Of those that are not limited (answers to buttons), which have places of their own."""
+
+CHATLESS_AT_ONCE: Final = 8
+"""Calls of one follower without a chat (getMe), among which there is no order."""
+
+Place = tuple[Kind, int | None]
+"""What a pool is for: a kind of call, in a chat."""
+
+
+class Ticket:
+    """A call in the budget: what it is, whose, and (for the shell) `load`, what it stands for."""
+
+    __slots__ = ("chat_id", "held", "load", "method", "nature", "number", "owner", "place", "running")
+
+    def __init__(self, nature: Nature, method: str, chat_id: int | None, owner: str, load: Any = None) -> None:
+        self.nature, self.method, self.chat_id, self.owner, self.load = nature, method, chat_id, owner, load
+        self.place: Place = (nature.kind, chat_id)
+        self.number = 0
+        self.held = self.running = False
+
+    @property
+    def click(self) -> bool:
+        return self.nature.urgency is Urgency.CLICK
+
+
+class _Stream:
+    """Calls of one follower whose order is kept, and how many of them are on their way."""
+
+    __slots__ = ("at_once", "name", "running", "tickets")
+
+    def __init__(self, name: str, at_once: int) -> None:
+        self.name, self.at_once = name, at_once
+        self.running = 0
+        self.tickets: deque[Ticket] = deque()
+
+    def urgency(self) -> Urgency:
+        """That of the most urgent one: what stands before it has to go first."""
+        if len(self.tickets) == 1:
+            return self.tickets[0].nature.urgency
+        return min(ticket.nature.urgency for ticket in self.tickets)
+
+
+class _Owner:
+    """A follower in a pool; `passes` counts, for each class, what it got."""
+
+    __slots__ = ("passes", "streams")
+
+    def __init__(self) -> None:
+        self.streams: dict[str, _Stream] = {}
+        self.passes = [0.0] * len(Urgency)
+
+    @property
+    def waiting(self) -> int:
+        return sum(len(stream.tickets) for stream in self.streams.values())
+
+
+class Pool:
+    """All calls that wait for one limit. Start-time fair queueing: by class, then by follower."""
+
+    def __init__(self, place: Place, allowance: Allowance | None) -> None:
+        self.place, self.allowance = place, allowance
+        self.owners: dict[str, _Owner] = {}
+        self.waiting = self.running = 0
+        self.passed = 0.0  # of the pools among each other
+        self._class_passes = [0.0] * len(Urgency)
+        self._class_now = 0.0
+        self._owner_now = [0.0] * len(Urgency)
+
+    def stream(self, ticket: Ticket) -> _Stream:
+        owner = self.owners.get(ticket.owner)
+        if owner is None:
+            owner = self.owners[ticket.owner] = _Owner()
+        name = ticket.nature.stream
+        found = owner.streams.get(name)
+        if found is None:
+            kind, chat_id = self.place
+            at_once = FREE_AT_ONCE if kind == "free" else 1 if chat_id is not None else CHATLESS_AT_ONCE
+            found = owner.streams[name] = _Stream(name, at_once)
+        return found
+
+    def candidate(self, *, uploads: bool) -> tuple[Ticket, Urgency] | None:
+        """The next call by class and turn, and the class whose turn it has."""
+        best: dict[Urgency, tuple[float, int, Ticket]] = {}
+        for owner in self.owners.values():
+            for stream in owner.streams.values():
+                if not stream.tickets or stream.running >= stream.at_once or (stream.name == "upload" and not uploads):
+                    continue
+                urgency, head = stream.urgency(), stream.tickets[0]
+                rank = (max(owner.passes[urgency], self._owner_now[urgency]), head.number, head)
+                if urgency not in best or rank[:2] < best[urgency][:2]:
+                    best[urgency] = rank
+        if not best:
+            return None
+        if Urgency.CLICK in best:
+            return best[Urgency.CLICK][2], Urgency.CLICK
+        chosen = min(best, key=lambda urgency: (max(self._class_passes[urgency], self._class_now), urgency))
+        return best[chosen][2], chosen
+
+    def serve(self, ticket: Ticket, urgency: Urgency) -> None:
+        """It is the ticket's turn."""
+        weight = ticket.nature.weight
+        owner = self.owners[ticket.owner]
+        began = self._owner_now[urgency] = max(owner.passes[urgency], self._owner_now[urgency])
+        owner.passes[urgency] = began + weight
+        if urgency is not Urgency.CLICK:
+            self._class_now = max(self._class_passes[urgency], self._class_now)
+            self._class_passes[urgency] = self._class_now + weight / SHARES[urgency]
+        stream = owner.streams[ticket.nature.stream]
+        stream.tickets.popleft()
+        stream.running += 1
+        self.waiting -= 1
+        self.running += 1
+
+    def __iter__(self) -> Iterator[Ticket]:
+        for owner in self.owners.values():
+            for stream in owner.streams.values():
+                yield from stream.tickets
