@@ -1,4 +1,4 @@
-"""`telegram-bus logs`: the leader's log, readable, and on request as it grows."""
+"""`telegram-bus logs`: the leader's log or the audit log, readable, and on request as it grows."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ examples:
   telegram-bus logs            the last 50 lines
   telegram-bus logs -n 5 -f    the last 5, and what comes, until Ctrl-C
   telegram-bus logs -n 0 -f | grep WARNING
+  telegram-bus logs --audit    what followers asked for and were refused
 """
 
 _BLOCK: Final = 1 << 16
@@ -51,14 +52,18 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("logs", description=__doc__, epilog=_EPILOG)
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written, until Ctrl-C")
     parser.add_argument("-n", "--lines", metavar="N", type=_count, default=50, help="how many of the last lines (50)")
+    parser.add_argument("--audit", action="store_true", help="the audit log: who was refused what, and by which rule")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the end of the log, then its growth where that was asked for."""
     profile = profile_of(arguments)
-    path, colours = profile.leader_log, wants_colours(sys.stdout)
+    path, colours = profile.audit_log if arguments.audit else profile.leader_log, wants_colours(sys.stdout)
     if not path.exists() and not arguments.follow:
+        if arguments.audit and leader_record(profile) is not None:
+            sys.stderr.write(f"nothing was refused so far (there is no {path})\n")
+            return faults.DONE
         raise _no_log(profile)
     lines, position = last_lines(path, arguments.lines)
     for line in lines:

@@ -122,7 +122,8 @@ class Audit:
 
     async def _write(self) -> None:
         if data := self._taken():
-            await trio.to_thread.run_sync(self._append, data)
+            with trio.CancelScope(shield=True):  # what was taken is written, also when the leader ends just now
+                await trio.to_thread.run_sync(self._append, data)
 
     def _append(self, data: bytes) -> None:
         """In a thread, one call at a time. A full disk costs the lines, and one warning."""

@@ -161,6 +161,26 @@ def test_without_a_log_a_leader_in_the_foreground_is_named(tmp_path: Path, capsy
     assert "4242" in capsys.readouterr().err
 
 
+def test_the_audit_log_is_shown_or_said_to_be_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "profiles" / "default"
+    (profile / "logs").mkdir(parents=True)
+    assert main(["--home", str(tmp_path), "logs", "--audit"]) == 3
+    (profile / "leader.json").write_text(json.dumps({"endpoint": str(tmp_path / "socket"), "pid": 4242}))
+    assert main(["--home", str(tmp_path), "logs", "--audit"]) == 0
+    assert "nothing was refused so far" in capsys.readouterr().err
+    entry = {
+        "time": "2026-01-01",
+        "who": "nora",
+        "pid": 7,
+        "method": "sendMessage",
+        "field": "chat_id",
+        "rule": "must be 5",
+    }
+    (profile / "logs" / "audit.jsonl").write_text(json.dumps(entry) + "\n")
+    assert main(["--home", str(tmp_path), "logs", "--audit"]) == 0
+    assert "2026-01-01 who=nora pid=7 method=sendMessage field=chat_id rule=must be 5" in capsys.readouterr().out
+
+
 def test_following_prints_what_comes_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     log = tmp_path / "profiles" / "default" / "logs" / "leader.log"
     log.parent.mkdir(parents=True)
