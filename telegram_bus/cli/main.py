@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "status": ("telegram_bus.cli.status", "who leads, and which followers live"),
     "start": ("telegram_bus.cli.start", "start the leader in the background"),
     "stop": ("telegram_bus.cli.stop", "stop the leader, and keep it stopped"),
+    "threads": ("telegram_bus.cli.threads", "show the agents' threads, rename, bind, prove or clean them up"),
     "updates": ("telegram_bus.cli.updates", "show, retry or drop updates that wait or were set aside"),
     "purge": ("telegram_bus.cli.purge", "delete what the leader keeps and does not need any more"),
     "logs": ("telegram_bus.cli.logs", "show the leader's log"),

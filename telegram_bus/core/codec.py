@@ -40,6 +40,7 @@ _KINDS: Final[tuple[type[Envelope], ...]] = (
     extensions.StatusGet,
     extensions.OperatorStop,
     extensions.OperatorPurge,
+    extensions.OperatorThreads,
     extensions.UpdatesList,
     extensions.UpdatesRetry,
     extensions.UpdatesDrop,

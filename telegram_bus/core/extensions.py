@@ -20,6 +20,7 @@ __all__ = [
     "OperatorPurge",
     "OperatorRequest",
     "OperatorStop",
+    "OperatorThreads",
     "OwnRequest",
     "QuestionWait",
     "StatusGet",
@@ -101,6 +102,24 @@ class OperatorPurge(OperatorRequest):
     KIND: ClassVar[str] = "x.operator.purge"
 
     settled: bool | None = None
+
+
+@frozen(kw_only=True)
+class OperatorThreads(OperatorRequest):
+    """Shows threads or does something to them: `action` is list, rename, bind, unbind, sync or clean.
+
+    `keys` are those of followers; `name`, `thread_id`, `how` (close or delete) and `dry_run` are for the actions that
+    take them.
+    """
+
+    KIND: ClassVar[str] = "x.operator.threads"
+
+    action: str
+    keys: tuple[str, ...] | None = None
+    name: str | None = None
+    thread_id: int | None = None
+    how: str | None = None
+    dry_run: bool | None = None
 
 
 @frozen(kw_only=True)

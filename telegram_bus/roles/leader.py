@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 import trio
@@ -18,7 +18,7 @@ from telegram_bus._version import __version__
 from telegram_bus.botapi.poller import Order, Renewal, run_poller
 from telegram_bus.botapi.polling import PollState
 from telegram_bus.botapi.transport import BotApi, open_api
-from telegram_bus.core import admission, identity
+from telegram_bus.core import admission, identity, outcomes
 from telegram_bus.core.envelopes import Ack, Envelope
 from telegram_bus.core.errors import StateError, single_fault
 from telegram_bus.core.permissions import repeatable
@@ -50,6 +50,9 @@ from telegram_bus.roles.visibility import Visibility
 from telegram_bus.store import Store, open_store
 from telegram_bus.wire.endpoint import Endpoint, open_endpoint
 from telegram_bus.wire.server import serve_bus
+
+if TYPE_CHECKING:
+    from telegram_bus.roles.thread_care import ThreadCare
 
 __all__ = ["StopReason", "run_leader"]
 
@@ -215,12 +218,18 @@ class _Leader:
             policy=settings.clean_up,
             dead=settings.clean_up_dead,
         )
+        self.term.thread_care = self._thread_care
         self.term.deliveries.aside = self.absences.set_aside
         self.term.away_since = self.absences.since
         self.term.deliveries.ails = self._note_storage
         self.renewal = Renewal()
         self.used_at = -MISSED_FOR
         self.lobby = LobbyDesk(term=self.term, rules=self._rules, call=self.sender.call, migrate=self._migrate)
+        self.lobby.bind = self._give_thread
+        outbox = self.term.calls.outbox
+        outbox.thread_missing, outbox.chat_migrated = self.term.threads.thread_missing, self._migrated
+        self.lobby.opened, self.lobby.closed = outbox.parking.opened, outbox.parking.closed
+        self.term.buttons.register(outcomes.AGAIN, outbox.doubts.pressed)
         self.sender.dress = self._dress
         self.term.sharing.learn = self._look
         self.term.sharing.say = self.notices.say
@@ -251,6 +260,7 @@ class _Leader:
             await self.clean_ups.replay()
             for service in (term.threads, self.visibility, self.clean_ups):
                 await nursery.start(service.run)
+            await nursery.start(term.calls.outbox.run)
             await nursery.start(self.links.run)
             await nursery.start(self.audit.run)
             await nursery.start(term.calls.files.run)
@@ -368,7 +378,7 @@ class _Leader:
         unused_since = trio.current_time()
         while trio.current_time() - unused_since < self.linger:
             await trio.sleep(min(PRUNE_EVERY, self.linger))
-            if len(self.registry) or self.term.deliveries.total_waiting():
+            if len(self.registry) or self.term.deliveries.total_waiting() or self.term.calls.outbox.busy:
                 unused_since = trio.current_time()
 
     async def _keep_spare(self) -> None:
@@ -388,6 +398,27 @@ class _Leader:
                 await self._stay_findable()
             except StateError as error:  # a full disk: those who are here need nothing of it
                 log.warning("followers that come now may not find this leader: %s", error)
+
+    def _thread_care(self) -> ThreadCare:
+        from telegram_bus.roles.thread_care import ThreadCare  # noqa: PLC0415 - seldom needed
+
+        return ThreadCare(
+            threads=self.term.threads,
+            visibility=self.visibility,
+            clean_ups=self.clean_ups,
+            registry=self.registry,
+            waiting=self.term.deliveries.waiting,
+            move=self.term.move,
+            reseat=self._reseat_key,
+        )
+
+    async def _give_thread(self, key: str, thread_id: int) -> None:
+        await self._thread_care().give(key, thread_id)
+
+    def _reseat_key(self, key: str) -> None:
+        member = self.registry.by_key(key)
+        if member is not None:
+            self._reseat(member)
 
     async def _clean_up(self, member: Member) -> None:
         try:

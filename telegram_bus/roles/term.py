@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 from attrs import Factory, define, evolve, field, frozen
@@ -27,7 +27,14 @@ from telegram_bus.core.envelopes import (
     Target,
 )
 from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused
-from telegram_bus.core.extensions import ButtonsKeep, OperatorRequest, OwnRequest, QuestionWait, TypingHold
+from telegram_bus.core.extensions import (
+    ButtonsKeep,
+    OperatorRequest,
+    OperatorThreads,
+    OwnRequest,
+    QuestionWait,
+    TypingHold,
+)
 from telegram_bus.core.files import file_ids
 from telegram_bus.core.health import Condition, LeaderState, advice, worst_first
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
@@ -56,6 +63,9 @@ from telegram_bus.roles.typing import Typing
 from telegram_bus.roles.watched import Watched
 from telegram_bus.store import NewUpdate, Retention, Store
 from telegram_bus.wire.descriptors import Descriptors
+
+if TYPE_CHECKING:  # seldom needed
+    from telegram_bus.roles.thread_care import ThreadCare
 
 __all__ = ["AGENT_MESSAGES", "Term", "now_ms"]
 
@@ -189,6 +199,7 @@ class Term:
         default=Factory(lambda term: Typing(call=term.threads.call, registry=term.registry), takes_self=True)
     )
     clean_ups: CleanUps | None = None
+    thread_care: Callable[[], ThreadCare] | None = None
     _given: _Given = field(factory=_Given)
 
     async def load(self) -> None:
@@ -434,12 +445,15 @@ class Term:
             "chat": {"id": self.threads.chat_id, "kind": "private" if self.threads.chat_id > 0 else "group"},
             "last_poll_ms": None if since_poll is None else now_ms() - round(since_poll * 1000),
             "waiting": self.deliveries.total_waiting(),
+            "sends": self.calls.outbox.status(),
             "standby": FileLock.is_held(self.profile.standby_lock),
             "followers": [self._follower(member) for member in self.registry],
         }
 
     async def operate(self, request: OperatorRequest) -> Any:
         """Do what somebody who looks after the bus asks for."""
+        if isinstance(request, OperatorThreads) and self.thread_care is not None:
+            return await self.thread_care().operate(request)
         care = Care(store=self.store, deliveries=self.deliveries, keep=self.keep, now_ms=now_ms)
         return await care.operate(request)
 
@@ -565,6 +579,8 @@ class Term:
             "last_heartbeat_ms": member.last_heartbeat_ms,
             "state": "serving",
             "waiting": self.deliveries.waiting(member.key),
+            "sending": self.calls.outbox.waiting(member.key),
+            "unknown": self.calls.outbox.doubts.count(member.key),
             "activity": None if (doing := self.doings.get(member.key)) is None else doing.facts(),
         }
 
