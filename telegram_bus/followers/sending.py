@@ -139,9 +139,15 @@ class Sending(Uploading):
         )
 
     async def delete(self, message: SentMessage | int) -> None:
-        """Delete a message of ours, with all its parts."""
+        """Delete a message of ours, with all its parts, those that can be; raises the first refusal."""
+        refused: ApiError | None = None
         for message_id in [one.message_id for one in _parts(message)] or [id_of(message)]:
-            await self.call("deleteMessage", message_id=message_id)
+            try:
+                await self.call("deleteMessage", message_id=message_id)
+            except ApiError as error:
+                refused = refused or error
+        if refused is not None:
+            raise refused
 
     async def react(self, message: SentMessage | int, emoji: str | None) -> None:
         """Put a reaction on a message of this thread; None takes it away."""
@@ -206,6 +212,14 @@ class Sending(Uploading):
             most_parts=most_parts,
             draftless=self._draftless if drafts else None,
         )
+
+    async def _begin_stream(self, scope: str, once: str) -> bool:
+        """Note that a stream begins under this name; whether one has begun before."""
+        inbox, name = self._member.inbox, identity.call_id(scope, once, "stream")
+        if await inbox.plan(name) is not None:
+            return True
+        await inbox.keep_plan(name, b"")
+        return False
 
     async def _planned(self, call_id: str, content: Content) -> Content:
         """What was begun under this name, else this content, which is kept if it is more than one message."""

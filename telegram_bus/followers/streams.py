@@ -55,6 +55,7 @@ class _Bus(Protocol):
     async def _change(
         self, message: SentMessage, params: dict[str, Any], *, may_fall_back: bool, hint: str | None = None
     ) -> SentMessage: ...
+    async def _begin_stream(self, scope: str, once: str) -> bool: ...
     async def _send_text_file(
         self, file: tuple[str, str], params: dict[str, Any], call_id: str | None
     ) -> SentMessage: ...
@@ -88,7 +89,9 @@ class Stream:
     _shown: list[_Shown] = field(factory=list, init=False, repr=False)
     _draft: dict[str, Any] | None = field(default=None, init=False, repr=False)
     _draft_id: int = field(factory=lambda: random.randrange(1, 2**31), init=False)
+    _least: float = field(default=PRIVATE_PACE, init=False)
     _pace: float = field(default=PRIVATE_PACE, init=False)
+    _begun: bool = field(default=False, init=False)
     _failed: bool = field(default=False, init=False)  # what is shown meanwhile; the end is tried all the same
 
     @property
@@ -115,7 +118,7 @@ class Stream:
         chat_id = target.chat_id if target is not None else 0
         private = chat_id > 0
         self._drafting = private and self._draftless is not None and chat_id not in self._draftless
-        self._pace = PRIVATE_PACE if private else GROUP_PACE
+        self._pace = self._least = PRIVATE_PACE if private else GROUP_PACE
         while True:
             with trio.move_on_after(DRAFT_AGAIN if self._draft is not None else float("inf")):
                 await self._changed.wait()
@@ -139,6 +142,7 @@ class Stream:
                 await self._show_draft(last)
             else:
                 await self._update(parts, UNFINISHED, "progress")
+            self._pace = max(self._least, self._pace / 2)
         except RequestRefused:
             self._slow_down()
         except ApiError as error:
@@ -198,12 +202,18 @@ class Stream:
                 shown.message = await self._send(body, [None, None], hint)  # somebody deleted it
             shown.body = body
             return
-        scope, once = self._name
-        ids = call_ids(scope, once, number + 1)
+        begun = await self._is_begun() if number == 0 else self._begun
         options = self._options if number == 0 else {**self._options, "reply_parameters": None}
-        message = await self._send({**options, **body}, ids, hint)
-        # under a name it may be the message of a predecessor, which showed more later
-        self._shown.append(_Shown(message, body if once is None else None))
+        message = await self._send({**options, **body}, call_ids(*self._name, number + 1), hint)
+        self._shown.append(_Shown(message, None if begun else body))  # of a predecessor's it is not known what it shows
+        if begun:
+            await self._have(number, body, hint)
+
+    async def _is_begun(self) -> bool:
+        """Whether a predecessor may have sent messages under the name of this stream."""
+        scope, once = self._name
+        self._begun = once is not None and await self._bus._begin_stream(scope, once)  # noqa: SLF001
+        return self._begun
 
     async def _send(self, params: dict[str, Any], ids: list[str | None], hint: str) -> SentMessage:
         return await self._bus._send_part(params, ids, may_fall_back=self._markdown, hint=hint)  # noqa: SLF001
