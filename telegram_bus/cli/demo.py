@@ -123,7 +123,7 @@ def _what_to_try(bus: DemoBus) -> Iterator[str]:
     yield ""
     yield "  1. Write to 'echo', and press its buttons. It is a Python program of twenty lines."
     yield "  2. Write 'date', 'count 5' or 'bye' to 'shell'. It is a shell script that knows nothing of Telegram."
-    yield f"  3. Kill the leader: kill -KILL {leader}. Write again: a follower starts its successor."
+    yield f"  3. Kill the leader: kill -KILL {leader}. Write again: a successor has taken over."
     yield "  4. In another terminal, give a program of yours a thread:"
     yield f"     {_command()} --home {home} follower --name mine -- sh -c 'while read -r x; do echo \"$x!\"; done'"
     yield ""
@@ -144,7 +144,7 @@ def _command() -> str:
 
 def _ended(name: str, status: int) -> str:
     if name == "leader":
-        return "the leader is gone; the first follower that notices starts its successor"
+        return "the leader is gone; its spare takes over, or a follower starts a successor"
     return f"the {name} ended with exit status {status}"
 
 

@@ -24,7 +24,8 @@ _EPILOG: Final = """\
 The settings are those of the last `telegram-bus leader`, which also says what can be set. Followers start
 a leader by themselves when they find none, unless `telegram-bus stop` said that there shall be none.
 
-exit codes: 0 a leader runs, 2 there are no settings, 3 it did not start (see telegram-bus logs)
+exit codes: 0 a leader runs, 2 there are no settings, 3 it did not start (see telegram-bus logs),
+5 it took more than 60 s
 """
 
 _PATIENCE: Final = 60.0
