@@ -82,6 +82,11 @@ class InlineCommits(Commits):
             raise self.fault
         return self._commit(operation)
 
+    def soon(self, operation: Operation[object]) -> None:
+        """Commit at once what nobody waits for; where the disk fails, nobody hears of it."""
+        if self.fault is None:
+            self._commit(operation)
+
     def hold(self) -> None:
         """Keep what is asked for from now on, to be committed together by `release`."""
         self.held = []

@@ -42,7 +42,8 @@ def _amount(_limits: object, attribute: attrs.Attribute[Any], value: Any) -> Non
 class Limits:
     """How much is allowed: `overall` a second, `private` a second in one private chat after a burst of `burst`,
 
-    `group` a minute in one group. Raises ValueError for what is no amount.
+    `group` a minute in one group. `scale` divides these seconds and minutes, and the tolerance, so that a long
+    experiment takes less time. Raises ValueError for what is no amount.
     """
 
     on: bool = attrs.field(default=False, validator=attrs.validators.instance_of(bool))
@@ -50,6 +51,7 @@ class Limits:
     private: float = attrs.field(default=1, validator=_amount)
     burst: float = attrs.field(default=3, validator=_amount)
     group: float = attrs.field(default=20, validator=_amount)
+    scale: float = attrs.field(default=1, validator=_amount)
 
 
 @attrs.frozen
@@ -173,7 +175,7 @@ class Flood:
         accounts = list(self._concerned(chat_id, uploaded, sends=sends))
         waits = [(max(item.meter.wait(now, weight), item.shut_until - now), item) for item in accounts]
         longest, account = max(waits, key=lambda pair: pair[0])
-        if longest <= TOLERANCE:
+        if longest <= TOLERANCE / self.limits.scale:
             for item in accounts:
                 item.meter.spend(now, weight)
             return None
@@ -188,11 +190,11 @@ class Flood:
 
     def _concerned(self, chat_id: int, uploaded: int, *, sends: bool) -> Iterator[_Account]:
         limits = self.limits
-        yield self._account("overall", 0, lambda: _Window(limits.overall, 1.0))
+        yield self._account("overall", 0, lambda: _Window(limits.overall, 1.0 / limits.scale))
         if chat_id > 0:
-            yield self._account("private", chat_id, lambda: _Bucket(limits.private, limits.burst))
+            yield self._account("private", chat_id, lambda: _Bucket(limits.private * limits.scale, limits.burst))
         elif chat_id < 0:
-            yield self._account("group", chat_id, lambda: _Window(limits.group, MINUTE))
+            yield self._account("group", chat_id, lambda: _Window(limits.group, MINUTE / limits.scale))
         if uploaded > LARGE:
             yield self._account("same_size", uploaded, lambda: _OneSize(uploaded))
         if chat_id and sends:

@@ -62,6 +62,12 @@ class Commits:
         result: T = outcome
         return result
 
+    def soon(self, operation: Operation[object]) -> None:
+        """Commit the operation with those that come next; nobody hears of it, not even when it fails."""
+        if not self._closing:
+            self._batch.operations.append(operation)
+            self._queued.set()
+
     async def serve(self) -> None:
         """Write batch after batch until `close`; what was queued before is written first.
 

@@ -8,7 +8,7 @@ from sqlite3 import Connection
 from typing import Any, Final
 
 from telegram_bus.core.errors import LeadershipLost
-from telegram_bus.store import buttons, outbox
+from telegram_bus.store import budget, buttons, outbox
 from telegram_bus.store.values import (
     SEEN_MS,
     Absence,
@@ -295,7 +295,9 @@ def purge(db: Connection, now_ms: int, keep: Retention) -> int:
         ("DELETE FROM files WHERE since_ms < ?", keep.owners),
     )
     rows = sum(db.execute(statement, (now_ms - age,)).rowcount for statement, age in statements)
-    return rows + outbox.purge(db, now_ms - keep.ids) + buttons.purge(db, now_ms - keep.owners)
+    return (
+        rows + outbox.purge(db, now_ms - keep.ids) + buttons.purge(db, now_ms - keep.owners) + budget.purge(db, now_ms)
+    )
 
 
 def counts(db: Connection) -> Counts:

@@ -17,6 +17,7 @@ from attrs import define, field
 from telegram_bus.core.bindings import Binding, Changes, CleanUp, Creation
 from telegram_bus.core.errors import StateError
 from telegram_bus.store import bindings, buttons, commands, files, journal, outbox
+from telegram_bus.store.budget import SpentJournal
 from telegram_bus.store.commits import Commits, open_commits
 from telegram_bus.store.database import open_database
 from telegram_bus.store.lobby import LobbyJournal
@@ -312,6 +313,11 @@ class Store:
     def lobby(self) -> LobbyJournal:
         """What nobody owns, who writes to whom in one chat, who is muted."""
         return LobbyJournal(self._commits, self.epoch)
+
+    @property
+    def spent(self) -> SpentJournal:
+        """What counts for Telegram's limits."""
+        return SpentJournal(self._commits, self.epoch)
 
     async def purge(self, now_ms: int, keep: Retention | None = None) -> int:
         """Delete settled updates a day old, ids of 48 h, message owners of 90 days; returns how many rows went.

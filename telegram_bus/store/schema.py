@@ -177,6 +177,21 @@ JOURNAL: Final = Schema(
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX keyboards_age ON keyboards (made_ms);
         CREATE INDEX keyboards_open ON keyboards (id) WHERE question AND (NOT shown OR NOT taken);
+        CREATE TABLE spent (
+            epoch INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            chat_id INTEGER,
+            weight INTEGER NOT NULL,
+            started_ms INTEGER NOT NULL,
+            ended_ms INTEGER,
+            PRIMARY KEY (epoch, number)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE holds (
+            chat_id INTEGER PRIMARY KEY,
+            until_ms INTEGER NOT NULL,
+            most INTEGER NOT NULL,
+            stretch REAL NOT NULL
+        ) STRICT;
         """,
     ),
 )
