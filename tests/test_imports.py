@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("telegram", "httpx", "asyncio", "rich", "starlette", "hypercorn")
+HEAVY = ("telegram", "httpx", "asyncio", "rich", "starlette", "hypercorn", "markdown_it")
 
 
 def imported_by(code: str, *arguments: str, **variables: str) -> set[str]:
@@ -33,6 +33,12 @@ def test_a_follower_imports_neither_telegrams_library_nor_a_server(module: str) 
     imported = imported_by(f"import {module}")
     assert module in imported
     assert imported.isdisjoint(HEAVY)
+
+
+def test_markdown_is_read_by_a_library_that_is_imported_by_the_first_text() -> None:
+    send = "from telegram_bus.followers.contents import content_of; content_of('*x*' * 3_000, {})"
+    assert "markdown_it" not in imported_by(send.format("parse_mode='HTML'"))
+    assert "markdown_it" in imported_by(send.format("markdown=True"))
 
 
 def test_the_names_of_the_package_are_imported_when_they_are_asked_for() -> None:

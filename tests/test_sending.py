@@ -269,6 +269,23 @@ async def test_a_caption_that_telegram_would_refuse_is_refused_before_anything_t
     assert (sent["caption"], sent["caption_entities"][0]["type"]) == ("c", "bold")
 
 
+@pytest.mark.parametrize(
+    ("method", "params", "field"),
+    [
+        ("sendPhoto", {"photo": "/etc/passwd"}, "photo"),
+        ("sendDocument", {"document": "file:///etc/passwd"}, "document"),
+        ("sendMediaGroup", {"media": [{"type": "photo", "media": "file:///etc/passwd"}]}, "media.0.media"),
+        ("editMessageMedia", {"message_id": 1, "media": '{"type": "photo", "media": "../x"}'}, "media"),
+    ],
+)
+async def test_a_path_in_a_field_is_refused_before_anybody_is_asked(
+    bus: Bus, telegram: Telegram, method: str, params: Any, field: str
+) -> None:
+    with pytest.raises(RequestRefused, match=f"{method}: {field} must be a file id"):
+        await bus.call(method, **params)
+    assert telegram.calls == []
+
+
 async def test_how_far_a_file_is_can_be_seen(
     bus: Bus, telegram: Telegram, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

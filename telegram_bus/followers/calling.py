@@ -11,7 +11,7 @@ from attrs import define, field
 from telegram_bus import crash
 from telegram_bus.core.buttons import needs_keeping
 from telegram_bus.core.envelopes import CallApi, Target
-from telegram_bus.core.errors import NoLeader
+from telegram_bus.core.errors import NoLeader, RequestRefused
 from telegram_bus.core.extensions import FilePart, FileSend
 from telegram_bus.roles.member import Member
 
@@ -24,7 +24,7 @@ Telegram is slow a follower with more than that would not get its heartbeats thr
 FILES_AT_ONCE: Final = 4
 """Of them with files: each is an open file in the leader, and Telegram takes a chat's uploads one after the other."""
 
-_WITHOUT_CHAT: Final = frozenset({"getMe", "answerCallbackQuery", "answerGuestQuery", "setMyCommands"})
+_WITHOUT_CHAT: Final = frozenset({"getMe", "answerCallbackQuery", "setMyCommands", "deleteMyCommands", "getMyCommands"})
 _INTO_THREAD: Final = ("send", "copyMessage", "editForumTopic", "closeForumTopic", "deleteForumTopic")
 
 
@@ -60,8 +60,16 @@ class Calling:
         """Make any Bot API call that the bus allows a follower, and return its result.
 
         The chat and thread of this follower are filled in where they are missing; parameters that are None are left
-        out. Many may be made at once; 32 of them are on their way, the others wait their turn.
+        out. Many may be made at once; 32 of them are on their way, the others wait their turn. RequestRefused where a
+        field, at any depth, names a file by its path.
         """
+        from telegram_bus.core.scopes import local_file  # noqa: PLC0415 - for those who make calls of their own
+
+        if (field := local_file(params)) is not None:
+            raise RequestRefused(
+                f"{method}: {field} must be a file id, an address or an attachment, not a path; send_file sends files",
+                method=method,
+            )
         return await self._make(method, params)
 
     async def _make(
