@@ -7,10 +7,11 @@ the delay on the way is, no window of the server's holds more than the limit.
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from typing import Final, NamedTuple
 
-__all__ = ["DEFAULT_LIMITS", "Allowance", "Limits", "Rate", "kept_for_clicks"]
+__all__ = ["DEFAULT_LIMITS", "Allowance", "Limits", "Rate", "kept_for_clicks", "parse_limits"]
 
 NEVER: Final = math.inf
 _ROUNDING: Final = 1e-9
@@ -46,8 +47,35 @@ class Limits(NamedTuple):
     group: Rate = Rate(20, 60.0)
     typing: Rate = Rate(5, 1.0)
 
+    def __str__(self) -> str:
+        rates = [f"{name}={rate.most}/{rate.seconds:.12g}" for name, rate in zip(_RATES, self._rates(), strict=True)]
+        return " ".join([*rates, f"burst={self.burst}"])
+
+    def _rates(self) -> tuple[Rate, ...]:
+        return self.overall, self.private, self.group, self.typing
+
+
+_RATES: Final = ("overall", "private", "group", "typing")
 
 DEFAULT_LIMITS: Final = Limits()
+
+
+def parse_limits(text: str) -> Limits:
+    """Limits from a text such as `group=10/60 burst=1` (count / seconds); what it does not name is as usual.
+
+    Raises ValueError for anything else.
+    """
+    made = DEFAULT_LIMITS
+    for word in text.replace(",", " ").split():
+        found = re.fullmatch(r"([a-z]+)=([1-9][0-9]{0,6})(?:/([0-9]{1,6}(?:\.[0-9]{1,12})?))?", word)
+        name, seconds = (found[1], float(found[3] or 0)) if found else ("", 0.0)
+        if found and name in _RATES and 0.0005 <= seconds <= 86_400:
+            made = made._replace(**{name: Rate(int(found[2]), seconds)})
+        elif found and name == "burst" and found[3] is None:
+            made = made._replace(burst=int(found[2]))
+        else:
+            raise ValueError(f"must be limits such as {DEFAULT_LIMITS}, count/seconds each; {word!r} is none")
+    return made
 
 
 def kept_for_clicks(count: int) -> int:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from attrs import frozen
 
 from telegram_bus.core.errors import SettingsError
+from telegram_bus.core.meters import DEFAULT_LIMITS, Limits, parse_limits
 from telegram_bus.core.sharing import hours_of
 from telegram_bus.core.threads import DEFAULT_TEMPLATE, check_template
 from telegram_bus.home import DEFAULT_PROFILE, HOME_VARIABLE, PROFILE_VARIABLE
@@ -200,6 +201,10 @@ def _duration(shortest: float) -> Callable[[object], float | None]:
         return seconds
 
     return parse
+
+
+def _limits(value: object) -> Limits:
+    return parse_limits(str(value))
 
 
 def _switch(value: object) -> bool:
@@ -455,6 +460,17 @@ OPTIONS: Final[tuple[Option, ...]] = (
         default_text="90 d",
         help="for how long it is known which agent sent a message: buttons and reactions of older ones reach nobody",
         parse=_duration(86_400.0),
+    ),
+    Option(
+        name="limits",
+        flag="--limits",
+        variable="TELEGRAM_BUS_LIMITS",
+        key="limits",
+        default=DEFAULT_LIMITS,
+        default_text=str(DEFAULT_LIMITS),
+        metavar="LIMITS",
+        help="how much is sent at most, as count/seconds (what is not named is as usual), where other limits hold",
+        parse=_limits,
     ),
     Option(
         name="interpreter",

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from attrs import field, frozen
 
 from telegram_bus.core.errors import SettingsError
+from telegram_bus.core.meters import DEFAULT_LIMITS, Limits
 from telegram_bus.core.threads import DEFAULT_TEMPLATE
 from telegram_bus.home import Profile, atomic_write, read_private
 from telegram_bus.roles.options import DEFAULT_EXPIRE, OPTIONS, Option, Token, option
@@ -40,7 +41,7 @@ BOT_KEY: Final = "bot"  # the id of the bot that the profile serves, kept withou
 _AS_THEY_ARE: Final = ("show_state", "spare", "thread_names", "clean_up", "clean_up_dead")
 _AS_GIVEN: Final = (
     *"api_root interpreter store_token spare socket secret_file proxy linger expire quiet_hours show_state".split(),
-    *("thread_names", "clean_up", "clean_up_dead"),
+    *("limits", "thread_names", "clean_up", "clean_up_dead"),
 )
 _KEEP: Final = {"keep_updates": "bodies", "keep_ids": "ids", "keep_owners": "owners"}
 _EVER_MS: Final = 10**12  # 30 years
@@ -73,6 +74,7 @@ class Settings:
     thread_names: str = DEFAULT_TEMPLATE
     clean_up: Literal["keep", "close", "delete"] = "keep"
     clean_up_dead: bool = False
+    limits: Limits = DEFAULT_LIMITS
     keep: Retention = field(factory=Retention)
 
     @property
@@ -144,6 +146,8 @@ def store_settings(profile: Profile, settings: Settings) -> None:
     for name, value in _times(settings).items():
         if value != option(name).default:
             content[name] = "never" if value is None else _short(value)
+    if settings.limits != DEFAULT_LIMITS:
+        content["limits"] = str(settings.limits)
     if settings.quiet_hours is not None:
         content["quiet_hours"] = "-".join(f"{minute // 60:02}:{minute % 60:02}" for minute in settings.quiet_hours)
     content |= {
