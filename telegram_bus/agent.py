@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -126,6 +126,16 @@ class Bus(Sending):
         finally:
             os.close(descriptor)
             temporary.unlink(missing_ok=True)
+
+    async def offer_commands(self, commands: Mapping[str, str]) -> None:
+        """Offer these commands, each with what it does, for the chat's menu; an empty mapping takes the offer back.
+
+        The menu is merged from what all followers offer. The offer lasts until it is replaced or this follower is gone
+        for good. RequestRefused for names that are not 1 to 32 of a-z, 0-9 and _, for descriptions that are not 1 to
+        256 characters, and for more than 100.
+        """
+        offered = [{"command": name, "description": text} for name, text in commands.items()]
+        await self.call("setMyCommands", commands=offered)
 
     async def typing(self) -> None:
         """Show that this follower is typing, for some five seconds or until it sends."""

@@ -219,6 +219,7 @@ class Bus:
     edit = _blocking(agent.Bus.edit)
     delete = _blocking(agent.Bus.delete)
     react = _blocking(agent.Bus.react)
+    offer_commands = _blocking(agent.Bus.offer_commands)
     typing = _blocking(agent.Bus.typing)
     members = _blocking(agent.Bus.members)
     tell = _blocking(agent.Bus.tell)

@@ -75,6 +75,7 @@ class _Desk:
             "edit": self._edit,
             "delete": self._delete,
             "react": self._react,
+            "offer_commands": self._offer_commands,
             "typing": self._typing,
             "answer": self._answer,
             "send_file": self._send_file,
@@ -190,6 +191,9 @@ class _Desk:
 
     async def _react(self, fields: dict[str, Any]) -> None:
         await self._bus.react(fields["message_id"], fields.get("emoji"))
+
+    async def _offer_commands(self, fields: dict[str, Any]) -> None:
+        await self._bus.offer_commands(fields["commands"])
 
     async def _typing(self, _fields: dict[str, Any]) -> None:
         await self._bus.typing()

@@ -155,6 +155,13 @@ def _seconds(value: Any) -> float:
     raise Mismatch("must be a number of seconds")
 
 
+def _texts(value: Any) -> dict[str, str]:
+    for name, text in checks.json_object(value).items():
+        if type(text) is not str:
+            raise Mismatch("must be a string", name)
+    return dict(value)
+
+
 def _content(value: Any) -> bytes:
     try:
         return base64.b64decode(checks.text(value), validate=True)
@@ -195,6 +202,7 @@ _DOINGS: Final[Mapping[str, _Doing]] = {
     "edit": _Doing({**_MESSAGE_ID, **_TEXT}, {name: _MESSAGE[name] for name in ("buttons", "parse_mode", "markdown")}),
     "delete": _Doing(_MESSAGE_ID),
     "react": _Doing(_MESSAGE_ID, {"emoji": checks.text}),
+    "offer_commands": _Doing({"commands": _texts}),
     "typing": _Doing({}),
     "answer": _Doing(_UPDATE, {"text": checks.text, "alert": checks.boolean}),
     "send_file": _Doing(

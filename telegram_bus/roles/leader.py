@@ -268,6 +268,7 @@ class _Leader:
             await nursery.start(term.buttons.run)
             await nursery.start(term.keyboards.run)
             await nursery.start(term.typing.run)
+            await nursery.start(term.commands.run)
             await nursery.start(term.sharing.run)
             await nursery.start(self.lobby.run)
             await nursery.start(self.notices.run)

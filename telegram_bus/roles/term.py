@@ -51,6 +51,7 @@ from telegram_bus.roles.buttons import LeaderButtons
 from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.care import Care
 from telegram_bus.roles.clean_up import CleanUps
+from telegram_bus.roles.commands import Commands
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.files import Enclosed, Files
 from telegram_bus.roles.judging import Note
@@ -198,6 +199,15 @@ class Term:
     typing: Typing = field(
         default=Factory(lambda term: Typing(call=term.threads.call, registry=term.registry), takes_self=True)
     )
+    commands: Commands = field(
+        default=Factory(
+            lambda term: Commands(
+                store=term.store, threads=term.threads, members=term.registry, call=term.threads.call, now_ms=now_ms
+            ),
+            takes_self=True,
+        ),
+        repr=False,
+    )
     clean_ups: CleanUps | None = None
     thread_care: Callable[[], ThreadCare] | None = None
     _given: _Given = field(factory=_Given)
@@ -209,6 +219,7 @@ class Term:
         await self.muting.load()
         await self.store.recall_owners()
         await self.keyboards.load()
+        await self.commands.load()
         for update in await self.store.recent(RECENT):
             if update.owner_key is not None:
                 self.note_given(info := describe(loads(update.body)), update.owner_key)
@@ -275,6 +286,8 @@ class Term:
         While this leader ends, a call that was surely not made gets no answer, so that one of our followers asks the
         successor for it, under the same id, as it does when a leader is killed.
         """
+        if self.commands.handles(call):
+            return await self.commands.serve(member, call)
         call = await self.in_place(member, call)
         make = partial(self.calls.make, member, call, request_id, call_id, enclosed)
         try:
