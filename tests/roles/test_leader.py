@@ -15,6 +15,7 @@ import trio
 from telegram_bus import agent
 from telegram_bus.core.errors import LeadershipLost
 from telegram_bus.home import Home, Profile
+from telegram_bus.roles import member
 from telegram_bus.roles.leader import run_leader
 from telegram_bus.roles.settings import Settings, load_settings
 from telegram_bus.testing import Sandbox
@@ -122,3 +123,37 @@ async def test_a_second_leader_of_one_bot_is_refused_in_another_profile_too(sand
         with pytest.raises(LeadershipLost, match=f"process {os.getpid()}"):
             await run_leader(other, settings_for(sandbox, other))
         nursery.cancel_scope.cancel("seen")
+
+
+async def test_followers_return_to_fifty_leaders_one_after_another(
+    sandbox: Sandbox, profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scenario 20: each is cut off in the middle of its work, and everybody comes back with its key and its thread."""
+    monkeypatch.setattr(member, "LONGEST_PAUSE", 0.05)  # these leaders live for less than a second
+    names = ("one", "two", "three")
+    threads: dict[str, set[object]] = {name: set() for name in names}
+    serving: dict[str, int] = dict.fromkeys(names, 0)
+    settings = settings_for(sandbox, profile)
+    made = len(sandbox.record(kind="call", method="createForumTopic"))
+
+    async def stay(name: str) -> None:
+        async with agent.join(name, home=profile.home.root, start_leader=False) as bus:
+            async for state in bus.states():
+                if state.phase == "serving":
+                    serving[name] += 1
+                    threads[name].add(bus.target.thread_id if bus.target is not None else None)
+
+    async with trio.open_nursery() as followers:
+        for name in names:
+            followers.start_soon(stay, name)
+        for number in range(1, 51):
+            async with trio.open_nursery() as nursery:
+                await nursery.start(partial(run_leader, profile, settings))
+                with trio.fail_after(60):
+                    while min(serving.values()) < number:  # noqa: ASYNC110 - followers of real sockets
+                        await trio.sleep(0.01)
+                nursery.cancel_scope.cancel("its term is cut off")
+        followers.cancel_scope.cancel("seen")
+    assert set(serving.values()) == {50}
+    assert all(len(found) == 1 for found in threads.values())
+    assert len(sandbox.record(kind="call", method="createForumTopic")) == made + 3
