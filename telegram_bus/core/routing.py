@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal, Protocol
 
 from attrs import frozen
@@ -11,7 +12,15 @@ from telegram_bus.core.updates import UpdateInfo
 
 __all__ = ["Deliver", "Drop", "DropReason", "Lobby", "Owners", "Route", "Rules", "command_of", "route"]
 
-DropReason = Literal["stranger", "own", "service", "unknown kind", "edit of nobody's message", "nobody's message"]
+DropReason = Literal[
+    "stranger",
+    "own",
+    "service",
+    "unknown kind",
+    "edit of nobody's message",
+    "nobody's message",
+    "another bot's command",
+]
 
 LobbyTopic = Literal[
     "status", "agents", "help", "use", "mute", "unmute", "who", "unowned", "unowned button", "other chat", "migrated"
@@ -89,10 +98,23 @@ def command_of(text: str, username: str | None) -> str | None:
     return name.casefold() or None
 
 
+def _for_another_bot(text: str, username: str | None) -> bool:
+    """Whether a text or caption begins with a command that names another bot; while ours is unknown none does.
+
+    `/tmp/a@b is full` and `/a@b.org` are no commands (Bot API: 1 to 32 of a-z, 0-9 and _, then the bot's name).
+    """
+    if username is None or not text.startswith("/"):
+        return False
+    named = re.match(r"/[A-Za-z0-9_]{1,32}@([A-Za-z0-9_]{3,64})(?!\S)", text)
+    return named is not None and named[1].casefold() != username.casefold()
+
+
 def _message(info: UpdateInfo, rules: Rules, owners: Owners) -> Route:
     assert info.chat_id is not None
     if info.service:
         return Drop(reason="service")
+    if _for_another_bot(info.text, rules.username):
+        return Drop(reason="another bot's command")
     edited = info.kind == "edited_message"
     command = command_of(info.text, rules.username)
     if not edited and (topic := _EVERYWHERE.get(command or "")) is not None:
@@ -108,8 +130,6 @@ def _message(info: UpdateInfo, rules: Rules, owners: Owners) -> Route:
         return Deliver(key=key)
     if edited:
         return Drop(reason="edit of nobody's message")
-    if command is None and info.text.startswith("/") and "@" in info.text.split(maxsplit=1)[0]:
-        return Drop(reason="nobody's message")  # a command for another bot of the group
     if (topic := _COMMANDS.get(command or "")) is not None:
         return Lobby(topic=topic)
     if info.thread_id is None and not owners.shared(info.chat_id):

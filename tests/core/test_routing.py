@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 
 from telegram_bus.core.routing import Deliver, Drop, Lobby, Route, Rules, command_of, route
 from telegram_bus.core.updates import UpdateInfo
@@ -80,7 +80,14 @@ def routed(**fields: Any) -> Route:
         ({}, Lobby(topic="who")),
         ({"kind": "callback_query", "message_id": 5}, Lobby(topic="unowned button")),
         ({"chat_id": OWNER, "chat_is_private": True}, Lobby(topic="other chat")),
-        ({"text": "/status@other_bot"}, Drop(reason="nobody's message")),
+        ({"text": "/status@other_bot"}, Drop(reason="another bot's command")),
+        ({"thread_id": 42, "text": "/build@other_bot now"}, Drop(reason="another bot's command")),
+        ({"thread_id": 42, "text": "/build@other_bot", "kind": "edited_message"}, Drop(reason="another bot's command")),
+        ({"thread_id": 42, "text": "/build@OUR_bot now"}, Deliver(key="builder")),
+        ({"reply_to": 900, "text": "/build@our_bot"}, Deliver(key="tester")),
+        ({"thread_id": 42, "text": "/build@example.org is down"}, Deliver(key="builder")),
+        ({"thread_id": 42, "text": "/tmp/a@other_bot"}, Deliver(key="builder")),
+        ({"thread_id": 42, "text": "see /build@other_bot"}, Deliver(key="builder")),
         ({"kind": "message_reaction", "message_id": 5}, Drop(reason="nobody's message")),
         ({"kind": "edited_message", "text": "/status"}, Drop(reason="edit of nobody's message")),
         ({"thread_id": 42, "service": True}, Drop(reason="service")),
@@ -115,3 +122,10 @@ def test_a_stranger_gets_nothing_wherever_it_writes(kind: str, sender: int | Non
 )
 def test_command_of(text: str, command: str | None) -> None:
     assert command_of(text, "our_bot") == command
+
+
+def test_a_command_with_a_name_is_the_owner_s_while_the_bot_s_own_name_is_not_known() -> None:
+    info = UpdateInfo(
+        update_id=1, kind="message", chat_id=CHAT, sender_id=OWNER, message_id=5, thread_id=42, text="/build@some_bot"
+    )
+    assert route(info, evolve(RULES, username=None), Known()) == Deliver(key="builder")
