@@ -27,6 +27,10 @@ log = logging.getLogger(__name__)
 GRACE: Final = 3.0
 """Seconds before people are told: a follower that is restarted, or finds the next leader, is back by then."""
 
+RETURN: Final = 6.0
+"""Seconds from the moment at which a leader can be found: by then those who were served by the one before are back. They
+ask for it each 1.5 s at least; as long as they keep coming it is `GRACE` after the last of them."""
+
 EXPIRY_EVERY: Final = 60.0
 
 _Event = tuple[Literal["left", "came", "kept"], str, int]
@@ -48,6 +52,8 @@ class Absences:
     _oldest: dict[str, int] = field(factory=dict)  # of those that are told to be away: what waits since when (ms)
     _here: frozenset[str] = frozenset()
     _looking: set[str] = field(factory=set)
+    _opened: trio.Event = field(factory=trio.Event)
+    _back_by: float = 0.0
     _channel: tuple[trio.MemorySendChannel[_Event], trio.MemoryReceiveChannel[_Event]] = field(
         factory=lambda: trio.open_memory_channel[_Event](math.inf)  # one for each change of a follower's presence
     )
@@ -60,11 +66,18 @@ class Absences:
     def note_members(self, keys: Iterable[str]) -> None:
         """These followers are here now, and no others; to be told before what waits for them is delivered."""
         here = frozenset(keys)
+        if here - self._here and (now := trio.current_time()) < self._back_by:
+            self._back_by = max(self._back_by, now + GRACE)
         for key in here - self._here:
             self._channel[0].send_nowait(("came", key, self.deliveries.waiting(key)))
         for key in self._here - here:
             self._channel[0].send_nowait(("left", key, self.deliveries.waiting(key)))
         self._here = here
+
+    def note_open(self) -> None:
+        """This leader can be found from now on: the followers of the one before begin to come back."""
+        self._back_by = trio.current_time() + RETURN
+        self._opened.set()
 
     def note_kept(self, keys: Iterable[str]) -> None:
         """Something was stored for these owners, here or not."""
@@ -126,6 +139,10 @@ class Absences:
     async def _look(self, key: str) -> None:
         """Tell people, unless the owner comes in time or they know."""
         await trio.sleep(GRACE)
+        if key not in self._away:  # nobody has seen it leave, so it may be on its way from the leader before
+            await self._opened.wait()
+            while trio.current_time() < self._back_by:
+                await trio.sleep_until(self._back_by)
         self._looking.discard(key)
         if self.members.by_key(key) is not None or not self.deliveries.waiting(key):
             return

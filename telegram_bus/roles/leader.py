@@ -282,6 +282,7 @@ class _Leader:
                 await self.lease.publish_record(self.endpoint.public, self.identity)
                 self.lease.check()
                 self.endpoint.publish()
+                self.absences.note_open()
                 crash.point("after-publish")
                 nursery.start_soon(self._prune)
                 nursery.start_soon(self._follow_members)

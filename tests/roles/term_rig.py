@@ -129,7 +129,7 @@ class Rig:
 
 
 @asynccontextmanager
-async def running(rig: Rig) -> AsyncIterator[Rig]:
+async def running(rig: Rig, *, opened: bool = True) -> AsyncIterator[Rig]:
     async with trio.open_nursery() as nursery:
         await rig.term.load()
         await nursery.start(rig.term.deliveries.run)
@@ -139,5 +139,7 @@ async def running(rig: Rig) -> AsyncIterator[Rig]:
         await nursery.start(rig.lobby.run)
         await nursery.start(rig.notices.run)
         await nursery.start(rig.absences.run)
+        if opened:
+            rig.absences.note_open()
         yield rig
         nursery.cancel_scope.cancel("the test is over")

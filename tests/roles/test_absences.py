@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.core.errors import NotSent
-from telegram_bus.roles.absences import EXPIRY_EVERY, GRACE
+from telegram_bus.roles.absences import EXPIRY_EVERY, GRACE, RETURN
 from telegram_bus.roles.notices import PAUSE
 from tests.fakes import admit, message
 from tests.roles.term_rig import Rig, running
@@ -88,11 +88,35 @@ async def test_who_dies_with_an_update_unacknowledged_is_away_too(rig: Rig, mock
     assert len(rig.said) == 1
 
 
+async def test_who_was_served_by_the_leader_before_has_its_time_to_return_however_slow_the_failover(
+    mock_clock: MockClock,
+) -> None:
+    async with running(Rig()) as first:
+        for key, thread in (("builder", 11), ("tester", 12), ("gone", 13)):
+            await first.agent(key, thread)
+        first.down = True
+        await first.take(message(1, thread=11), message(2, thread=12), message(3, thread=13))
+    second = Rig(earlier=first.commits)
+    async with running(second, opened=False):
+        await later(mock_clock, 60)  # a slow disk, say: nobody can have found it
+        assert second.said == []
+        second.absences.note_open()
+        await later(mock_clock, RETURN - 1)
+        come(second, "builder", 11)
+        await later(mock_clock, GRACE - 1)  # the others may be on their way, since one has just come
+        second.absences.note_members(["builder", "tester"])
+        admit(second.term.registry, "tester", thread=12)
+        second.term.deliveries.wake(["tester"])
+        await later(mock_clock, GRACE)
+        assert second.said == ["Kept for gone, away; it gets this when it is back."]
+        assert sorted(second.got) == [("builder", 1), ("tester", 2)]
+
+
 async def test_the_next_leader_does_not_say_it_again(mock_clock: MockClock) -> None:
     async with running(Rig()) as first:
         await first.agent("builder", 11, here=False)
         await first.take(message(1))
-        await later(mock_clock, GRACE)
+        await later(mock_clock, RETURN)
         assert first.said == ["Kept for builder, away; it gets this when it is back."]
     async with running(Rig(earlier=first.commits)) as second:
         await later(mock_clock, GRACE)
@@ -110,7 +134,7 @@ async def test_what_waits_too_long_is_set_aside_with_one_notice_and_can_be_had_a
         await rig.agent("builder", 11, here=False)
         await rig.agent("tester", 12)
         await rig.take(message(1), message(2), message(3, thread=12))
-        await later(mock_clock, GRACE)
+        await later(mock_clock, RETURN)
         rig.telegram.calls.clear()
         rig.commits.db.execute("UPDATE updates SET admitted_ms = 1 WHERE outcome IS NULL")
         for _ in range(5):
