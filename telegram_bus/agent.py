@@ -30,7 +30,6 @@ from telegram_bus.followers.calling import CALLS_AT_ONCE
 from telegram_bus.followers.members import MemberInfo, list_members, watch_members
 from telegram_bus.followers.messages import Buttons, FileKind, Keyboard, Media, SentMessage, sent_message
 from telegram_bus.followers.sending import Sending
-from telegram_bus.followers.streams import Stream
 from telegram_bus.followers.updates import Update, UpdateKind
 from telegram_bus.roles.folder import begin_file, finish_file, sweep
 from telegram_bus.roles.member import Member, MemberState
@@ -53,7 +52,6 @@ __all__ = [
     "MemberInfo",
     "SentMessage",
     "Source",
-    "Stream",
     "Update",
     "join",
 ]

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import trio
 from attrs import define, field
@@ -21,11 +21,12 @@ from attrs import define, field
 from telegram_bus import agent
 from telegram_bus.core.envelopes import Target
 from telegram_bus.core.errors import BusError, NoLeader
-from telegram_bus.followers import streams
-from telegram_bus.followers.held import hold_stream
 from telegram_bus.followers.portal import Portal, deadline_of_this
 from telegram_bus.followers.updates import UpdateKind
 from telegram_bus.roles.member import MemberState
+
+if TYPE_CHECKING:
+    from telegram_bus.followers import streams
 
 __all__ = ["Bus", "Stream", "Update", "join", "time_limit"]
 
@@ -71,7 +72,7 @@ def _blocking_of_update(
 
 @define(eq=False)
 class Stream:
-    """As `telegram_bus.streams.Stream`; `write` waits for nothing."""
+    """As what `telegram_bus.Bus.stream` gives; `write` waits for nothing."""
 
     _portal: Portal = field(repr=False)
     _stream: streams.Stream
@@ -93,6 +94,8 @@ class Stream:
 
 @contextmanager
 def _streaming(portal: Portal, begin: Callable[[], AbstractAsyncContextManager[streams.Stream]]) -> Iterator[Stream]:
+    from telegram_bus.followers.held import hold_stream  # noqa: PLC0415 - for those who need it
+
     held = portal.run(lambda: portal.hold(hold_stream, begin()))
     try:
         yield Stream(portal, held.stream)
@@ -146,8 +149,13 @@ class Update:
         return self._update.text
 
     @property
-    def data(self) -> str | None:
-        """The data of the pressed button."""
+    def command(self) -> tuple[str, str] | None:
+        """The command that the message begins with, and the rest of it; None where there is none."""
+        return self._update.command
+
+    @property
+    def data(self) -> Any:
+        """The data of the pressed button, as it was given."""
         return self._update.data
 
     @property

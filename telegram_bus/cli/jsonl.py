@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import trio
@@ -16,7 +16,9 @@ from telegram_bus.cli.wrapping import FAREWELL, SILENCE
 from telegram_bus.core.errors import BusError, LineTooLong
 from telegram_bus.core.framing import LineSplitter
 from telegram_bus.core.jsonl import BadRequest, Request, error_of, line, parse
-from telegram_bus.followers.held import HeldStream, hold_stream
+
+if TYPE_CHECKING:
+    from telegram_bus.followers.held import HeldStream
 
 __all__ = ["serve_jsonl"]
 
@@ -211,6 +213,8 @@ class _Desk:
     async def _stream(self, fields: dict[str, Any]) -> None:
         name, text = fields.pop("stream"), fields.pop("text")
         if name not in self._streams:
+            from telegram_bus.followers.held import hold_stream  # noqa: PLC0415 - for those who need it
+
             block = self._update(fields).stream if "update" in fields else self._bus.stream
             self._streams[name] = await self._around.start(hold_stream, block(**fields))
         elif fields:
@@ -297,6 +301,7 @@ def _shown(update: Update) -> dict[str, Any]:
         "id": update.id,
         "kind": update.kind,
         "text": update.text,
+        "command": None if update.command is None else update.command[0],
         "data": update.data,
         "sender": update.sender,
         "age": update.age,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 from attrs import define, field
@@ -24,8 +24,10 @@ from telegram_bus.followers.messages import (
     message_params,
     sent_message,
 )
-from telegram_bus.followers.streams import Stream, open_stream
 from telegram_bus.followers.uploading import Uploading
+
+if TYPE_CHECKING:
+    from telegram_bus.followers.streams import Stream
 
 __all__ = ["Sending"]
 
@@ -202,6 +204,8 @@ class Sending(Uploading):
         most_parts: int = MOST_PARTS,
         drafts: bool = True,
     ) -> AbstractAsyncContextManager[Stream]:
+        from telegram_bus.followers.streams import open_stream  # noqa: PLC0415 - for those who need it
+
         options = message_params(None, reply_to=reply_to, silent=silent)
         return open_stream(
             self,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from attrs import define, field
 
@@ -15,7 +16,9 @@ from telegram_bus.core.buttons import BUTTON_DATA
 from telegram_bus.core.files import FileInfo, files_of
 from telegram_bus.core.gathering import text_of
 from telegram_bus.followers.messages import SentMessage
-from telegram_bus.followers.streams import Stream
+
+if TYPE_CHECKING:
+    from telegram_bus.followers.streams import Stream
 
 __all__ = ["Update", "UpdateKind"]
 
@@ -71,6 +74,16 @@ class Update:
     def text(self) -> str:
         """The text or caption; empty where there is none. A comment stands above what was forwarded with it."""
         return text_of(self.parts)
+
+    @property
+    def command(self) -> tuple[str, str] | None:
+        """The command that a message or caption begins with, and the rest of it: ("build", "all") of "/build@bot all".
+
+        In lower case, without the slash and the bot's name; None where there is none, and for an edit, which repeats
+        no command.
+        """
+        found = re.match(r"/([A-Za-z0-9_]{1,32})(?:@\w+)?(?:\s+|$)", self.text) if self.kind == "message" else None
+        return None if found is None else (found[1].lower(), self.text[found.end() :])
 
     @property
     def data(self) -> Any:

@@ -71,3 +71,14 @@ def test_the_watcher_tells_who_comes_and_goes(bus: DemoBus) -> None:
     assert guest_process.wait(PATIENCE) == 0
     assert bus.person.reply(thread, 0, PATIENCE, containing="guest left")
     assert "guest left" in bus.log("watcher").read_text()
+
+
+def test_an_answer_grows_while_it_is_written(bus: DemoBus) -> None:
+    """In the end it is all there, formatted, and is one message."""
+    thread = start(bus, "thinker", sys.executable, str(EXAMPLES / "streaming_agent.py"))
+    seen = bus.person.say("hello", thread)
+    whole = bus.person.reply(thread, seen, PATIENCE, containing="return len(question)")
+    assert whole["text"].startswith('About "hello"\n\nThat is 5 characters')
+    assert "l      | 2" in whole["text"]
+    assert {one["type"] for one in whole["entities"]} >= {"bold", "italic", "strikethrough", "pre"}
+    assert not whole["text"].endswith("…")
