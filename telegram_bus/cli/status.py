@@ -28,7 +28,11 @@ _EPILOG: Final = """\
   bot {id, username}       chat {id, kind}
   last_poll_ms, waiting    the last answer of Telegram; updates that nobody took yet
   standby                  whether a spare leader is ready to take over
-  followers [{key, name, chat_id, thread_id, slot, connected_at_ms, last_heartbeat_ms, state, waiting}]
+  sends {waiting, unknown, unknown_calls [{key, method, since_ms}], parked [{chat_id, why}]}
+                           messages not settled yet; those that perhaps went out, and the newest 20 of them (each has a
+                           button "Send again" in its thread); chats that nothing can be sent to
+  followers [{key, name, chat_id, thread_id, slot, connected_at_ms, last_heartbeat_ms, state, waiting, sending,
+             unknown}]     sending and unknown: what sends has of this follower
 
 exit codes: 0 there is a leader, 3 there is none, 5 it does not answer
 
@@ -90,12 +94,26 @@ def _leader(status: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colo
     polled = status.get("last_poll_ms")
     yield "last poll", f"{_age(polled, now)} ago" if polled else "none yet", None
     yield "waiting", counted(int(status.get("waiting") or 0), "update"), None
+    yield from _sends(status.get("sends") or {}, now)
     version, installed = clean(status.get("version")), clean(status.get("installed_version") or status.get("version"))
     if version == installed:
         yield "version", version, None
     else:
         words = f"{version}; {installed} is installed, so replace this leader: telegram-bus leader --replace"
         yield "version", words, "yellow"
+
+
+def _sends(sends: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colour | None]]:
+    if sends.get("waiting"):
+        yield "sending", counted(int(sends["waiting"]), "message"), None
+    calls = sends.get("unknown_calls") or []
+    if sends.get("unknown"):
+        newest = calls[-1] if calls else {}
+        words = f"{counted(int(sends['unknown']), 'message')} perhaps sent"
+        words += f", the newest of {clean(newest.get('key'))} {_age(newest.get('since_ms'), now)} ago" if newest else ""
+        yield "unknown", f"{words}: look into its thread", "yellow"
+    for chat in sends.get("parked") or []:
+        yield "closed", f"chat {clean(chat.get('chat_id'))}: {clean(chat.get('why'))}; write to the bot there", "yellow"
 
 
 def _rows(followers: list[dict[str, Any]], now: float) -> Iterator[tuple[str, ...]]:

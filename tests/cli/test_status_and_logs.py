@@ -66,6 +66,24 @@ def test_a_status_is_aligned_text() -> None:
     ]
 
 
+def test_what_is_not_settled_is_shown_where_there_is_something() -> None:
+    sends = {
+        "waiting": 1,
+        "unknown": 2,
+        "unknown_calls": [{"key": "old"}, {"key": "shell", "method": "sendMessage", "since_ms": MS - 60_000}],
+        "parked": [{"chat_id": 1001, "why": "the person has blocked the bot"}],
+    }
+    assert list(render(a_status(sends=sends), now=NOW, colours=False))[6:9] == [
+        "sending   1 message",
+        "unknown   2 messages perhaps sent, the newest of shell 60 s ago: look into its thread",
+        "closed    chat 1001: the person has blocked the bot; write to the bot there",
+    ]
+    quiet = {"waiting": 0, "unknown": 0, "unknown_calls": [], "parked": []}
+    assert list(render(a_status(sends=quiet), now=NOW, colours=False)) == list(
+        render(a_status(), now=NOW, colours=False)
+    )
+
+
 def test_a_leader_that_cannot_work_says_why_and_nobody_may_colour_it() -> None:
     status = a_status(state="conflict", detail="another \x1b[31mpoller\x1b[0m\nrobs us", bot=None, last_poll_ms=None)
     lines = list(render(status, now=NOW, colours=False))
