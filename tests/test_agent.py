@@ -381,6 +381,10 @@ READ: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("message", {"text": "hi", "from": USER}, {"text": "hi", "sender": USER, "data": None}),
     ("message", {"caption": "a photo", "from": 5}, {"text": "a photo", "sender": None}),
     ("message", {"text": 5}, {"text": "", "sender": None}),
+    ("message", {"text": "/Build@our_bot all of it"}, {"command": ("build", "all of it")}),
+    ("message", {"caption": "/build"}, {"command": ("build", "")}),
+    ("message", {"text": "/tmp/x is full"}, {"command": None}),
+    ("edited_message", {"text": "/build"}, {"text": "/build", "command": None}),
     ("edited_message", {"text": "new"}, {"text": "new"}),
     (
         "callback",
