@@ -122,6 +122,7 @@ class Call:
     method: str
     args: tuple[Any, ...]
     call_id: str | None = None
+    urgency: str | None = None
     parts: tuple[FilePart, ...] = ()
     enclosed: object = field(default=None, repr=False)
     """The open files that came beside the request, for the shell, which puts them here."""
@@ -280,12 +281,25 @@ def _decide_follower(envelope: _FollowerRequest, member: Member, registry: Regis
         case Disconnect():
             return Leave(member=member)
         case CallApi():
-            return Call(member=member, method=envelope.method, args=envelope.args, call_id=envelope.call_id)
+            return Call(
+                member=member,
+                method=envelope.method,
+                args=envelope.args,
+                call_id=envelope.call_id,
+                urgency=envelope.urgency,
+            )
         case FileSend() | FileGet() | OwnRequest() if not member.extended:
             return Refuse(message=f"{envelope.KIND} is for peers that announce {EXTENSIONS}")
         case FileSend():
             args = (envelope.method, envelope.params)
-            return Call(member=member, method="call", args=args, call_id=envelope.call_id, parts=envelope.files)
+            return Call(
+                member=member,
+                method="call",
+                args=args,
+                call_id=envelope.call_id,
+                urgency=envelope.urgency,
+                parts=envelope.files,
+            )
         case FileGet():
             return Fetch(member=member, file_id=envelope.file_id)
         case OwnRequest():

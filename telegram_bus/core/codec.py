@@ -50,6 +50,7 @@ _KINDS: Final[tuple[type[Envelope], ...]] = (
     extensions.ButtonsKeep,
     extensions.QuestionWait,
     extensions.TypingHold,
+    extensions.SendQueue,
 )
 """Every kind there is. A further one is a class with a `KIND` and a line here; see `shapes.reader` for its fields."""
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from attrs import field, frozen
 
 from telegram_bus.core.payloads import Payload
+from telegram_bus.core.urgency import Hint
 from telegram_bus.core.values import (
     ABSENT,
     Absent,
@@ -113,7 +114,8 @@ class Disconnect(FollowerRequest):
 class CallApi(FollowerRequest):
     """The follower wants a Bot API call made (protocol section 9).
 
-    With a `call_id` (an extension) it is made once for its follower's key, whatever request asks for it.
+    With a `call_id` (an extension) it is made once for its follower's key, whatever request asks for it. `urgency` (an
+    extension, too) says more of its turn than the method does.
     """
 
     KIND: ClassVar[str] = "follower.callApi"
@@ -121,6 +123,7 @@ class CallApi(FollowerRequest):
     method: str
     args: tuple[Any, ...]
     call_id: str | None = None
+    urgency: Hint | None = None
 
 
 @frozen(kw_only=True)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from attrs import frozen
 
 from telegram_bus.core.envelopes import Envelope, FollowerRequest
+from telegram_bus.core.urgency import Hint
 
 __all__ = [
     "ButtonsKeep",
@@ -23,6 +24,7 @@ __all__ = [
     "OperatorThreads",
     "OwnRequest",
     "QuestionWait",
+    "SendQueue",
     "StatusGet",
     "TypingHold",
     "UpdatesDrop",
@@ -140,6 +142,7 @@ class FileSend(FollowerRequest):
     params: Any
     files: tuple[FilePart, ...]
     call_id: str | None = None
+    urgency: Hint | None = None
 
 
 @frozen(kw_only=True)
@@ -206,3 +209,10 @@ class TypingHold(OwnRequest):
 
 Carrying = FileSend | FileGet
 """Requests beside which open descriptors travel."""
+
+
+@frozen(kw_only=True)
+class SendQueue(OwnRequest):
+    """Asks what of the follower's calls waits to be sent."""
+
+    KIND: ClassVar[str] = "x.send.queue"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 __all__ = ["DEFAULT_LIMITS", "Allowance", "Limits", "Rate", "kept_for_clicks", "parse_limits"]
 
@@ -65,17 +65,17 @@ def parse_limits(text: str) -> Limits:
 
     Raises ValueError for anything else.
     """
-    made = DEFAULT_LIMITS
+    given: dict[str, Any] = {}
     for word in text.replace(",", " ").split():
         found = re.fullmatch(r"([a-z]+)=([1-9][0-9]{0,6})(?:/([0-9]{1,6}(?:\.[0-9]{1,12})?))?", word)
         name, seconds = (found[1], float(found[3] or 0)) if found else ("", 0.0)
         if found and name in _RATES and 0.0005 <= seconds <= 86_400:
-            made = made._replace(**{name: Rate(int(found[2]), seconds)})
+            given[name] = Rate(int(found[2]), seconds)
         elif found and name == "burst" and found[3] is None:
-            made = made._replace(burst=int(found[2]))
+            given[name] = int(found[2])
         else:
             raise ValueError(f"must be limits such as {DEFAULT_LIMITS}, count/seconds each; {word!r} is none")
-    return made
+    return DEFAULT_LIMITS._replace(**given)
 
 
 def kept_for_clicks(count: int) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from attrs import evolve
+
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.errors import ApiError, BusError, RequestRefused
 from telegram_bus.core.permissions import Allowed, sent_by
@@ -129,7 +131,7 @@ def thread_trouble(error: ApiError) -> Literal["not found", "closed"] | None:
 
 def moved(call: Allowed, chat_id: int) -> Allowed:
     """The same call in the chat that its own has become."""
-    return Allowed(method=call.method, args=(call.api_method, {**call.body, "chat_id": chat_id}, *call.args[2:]))
+    return evolve(call, args=(call.api_method, {**call.body, "chat_id": chat_id}, *call.args[2:]))
 
 
 def doubt_notice(method: str, body: Mapping[str, Any] | None, seq: int, tries: int) -> dict[str, Any] | None:

@@ -59,6 +59,10 @@ class Allowed:
 
     method: BusMethod
     args: tuple[Any, ...]
+    urgency: str | None = None
+    """What its follower says of it (`core.urgency.HINTS`)."""
+    patient: bool = False
+    """Whether its follower waits for its turn however long that takes."""
 
     @property
     def api_method(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 from attrs import define, field
@@ -14,6 +14,9 @@ from telegram_bus.core.envelopes import CallApi, Target
 from telegram_bus.core.errors import NoLeader, RequestRefused
 from telegram_bus.core.extensions import FilePart, FileSend
 from telegram_bus.roles.member import Member
+
+if TYPE_CHECKING:
+    from telegram_bus.core.urgency import Hint
 
 __all__ = ["CALLS_AT_ONCE", "FILES_AT_ONCE", "Calling"]
 
@@ -80,13 +83,25 @@ class Calling:
             return await self._ask(method, params, call_id, hint)
 
     async def _upload(
-        self, method: str, params: dict[str, Any], parts: dict[int, FilePart], call_id: str | None
+        self,
+        method: str,
+        params: dict[str, Any],
+        parts: dict[int, FilePart],
+        call_id: str | None,
+        hint: str | None = None,
     ) -> Any:
         async with self._transfers, self._calls:
             body = await self._body(method, params, call_id)
             files = tuple(parts.values())
             ack = await self._member.ask(
-                lambda fields: FileSend(**fields, method=method, params=body, files=files, call_id=call_id),
+                lambda fields: FileSend(
+                    **fields,
+                    method=method,
+                    params=body,
+                    files=files,
+                    call_id=call_id,
+                    urgency=cast("Hint | None", hint),
+                ),
                 tuple(parts),
             )
         return ack.result
@@ -112,10 +127,12 @@ class Calling:
             body["reply_markup"] = await kept_markup(self._member, markup, scope)
         return body
 
-    async def _ask(self, method: str, params: dict[str, Any], call_id: str | None, hint: str | None = None) -> Any:  # noqa: ARG002 - the budget is going to be told
+    async def _ask(self, method: str, params: dict[str, Any], call_id: str | None, hint: str | None = None) -> Any:
         body = await self._body(method, params, call_id)
         ack = await self._member.ask(
-            lambda fields: CallApi(**fields, method="call", args=(method, body), call_id=call_id)
+            lambda fields: CallApi(
+                **fields, method="call", args=(method, body), call_id=call_id, urgency=cast("Hint | None", hint)
+            )
         )
         crash.point("after-answer")
         return ack.result

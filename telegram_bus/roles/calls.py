@@ -88,7 +88,7 @@ class Calls:
         async def send(call: Allowed) -> Any:
             chat = outcomes.chat_of(call.body)
             self.outbox.parking.check(call.api_method, chat)
-            return await self.sender.call(call.api_method, call.body, chat, after=note, owner=member.key)
+            return await self.sender.call(call.api_method, call.body, chat, after=note, **_turn(member, call))
 
         try:
             return await send(call)
@@ -97,3 +97,8 @@ class Calls:
             if instead is None:
                 raise
         return await send(instead)
+
+
+def _turn(member: Member, call: Allowed) -> dict[str, Any]:
+    """What the budget has to know of a call."""
+    return {"owner": member.key, "urgency": call.urgency, "patient": call.patient}

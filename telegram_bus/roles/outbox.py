@@ -65,7 +65,6 @@ class _Item:
     digest: str
     durable: bool
     since_ms: int
-    urgency: str | None = None
     files: tuple[Upload, ...] = ()
     waiters: int = 0
     with_files: bool = False
@@ -232,7 +231,7 @@ class Outbox:
     def _check(self, item: _Item) -> None:
         method, chat = item.call.api_method, outcomes.chat_of(item.call.body)
         self.parking.check(method, chat)
-        self.sender.check(method, chat, owner=item.place[0])
+        self.sender.check(method, chat, owner=item.place[0], patient=item.call.patient)
         if item.durable and self._open[item.place[0]] > MOST:
             raise RequestRefused(f"{MOST} calls of {item.place[0]} wait to be sent; wait for some of them")
 
@@ -265,8 +264,8 @@ class Outbox:
                 after=partial(self._end, item),
                 files=item.files,
                 owner=item.place[0],
-                urgency=item.urgency,
-                patient=item.durable and not item.waiters,
+                urgency=item.call.urgency,
+                patient=item.call.patient or (item.durable and not item.waiters),
             )
         finally:
             item.tried.set()

@@ -33,6 +33,7 @@ from telegram_bus.core.extensions import (
     OperatorThreads,
     OwnRequest,
     QuestionWait,
+    SendQueue,
     TypingHold,
 )
 from telegram_bus.core.files import file_ids
@@ -353,6 +354,8 @@ class Term:
                 return await self.keyboards.wait(member, request)
             case TypingHold():
                 return self.typing.hold(member, request)
+            case SendQueue():
+                return self.calls.sender.queue(member.key)
             case _:
                 raise RequestRefused(f"this leader does not know what to do with {request.KIND}")
 
@@ -551,7 +554,7 @@ class Term:
         for key in dict.fromkeys([*bound, *here]):
             member, binding = here.get(key), bound.get(key)
             left = self.away_since(key) or (binding.since_ms if binding is not None else now)
-            since = member.registration.connected_at_ms if member is not None else left
+            since = member.joined_ms if member is not None else left
             name = binding.name if binding is not None else key
             shares = member.shares if member is not None else self.sharing.everyone
             doing = self.doings.get(key)
@@ -588,6 +591,7 @@ class Term:
             "thread_id": target.thread_id if target is not None else None,
             "slot": registration.slot,
             "pid": registration.pid,
+            "joined_ms": member.joined_ms,
             "connected_at_ms": registration.connected_at_ms,
             "last_heartbeat_ms": member.last_heartbeat_ms,
             "state": "serving",
