@@ -31,8 +31,8 @@ _EPILOG: Final = """\
   sends {waiting, unknown, unknown_calls [{key, method, since_ms}], parked [{chat_id, why}]}
                            messages not settled yet; those that perhaps went out, and the newest 20 of them (each has a
                            button "Send again" in its thread); chats that nothing can be sent to
-  followers [{key, name, chat_id, thread_id, slot, connected_at_ms, last_heartbeat_ms, state, waiting, sending,
-             unknown}]     sending and unknown: what sends has of this follower
+  followers [{key, name, chat_id, thread_id, slot, joined_ms, connected_at_ms, last_heartbeat_ms, state, waiting,
+             sending, unknown}]   sending and unknown: what sends has of this follower
 
 exit codes: 0 there is a leader, 3 there is none, 5 it does not answer
 
@@ -123,7 +123,7 @@ def _rows(followers: list[dict[str, Any]], now: float) -> Iterator[tuple[str, ..
             clean(follower.get("key") or "-"),
             clean(follower.get("thread_id") or "-"),
             clean(follower.get("slot") or "-"),
-            _age(follower.get("connected_at_ms"), now),
+            _age(follower.get("joined_ms") or follower.get("connected_at_ms"), now),
             _age(follower.get("last_heartbeat_ms"), now),
             clean(follower.get("waiting") or 0),
             clean(follower.get("state") or "-"),

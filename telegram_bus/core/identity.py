@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from typing import Final, Literal
 
@@ -104,6 +105,15 @@ def delivery_id(kind: str, key: str, source_update_id: object) -> str:
     text = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
     digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
     return f"telegram-follower-v1-{digest}"
+
+
+def started_ms(instance_id: str) -> int | None:
+    """When a follower's process joined (epoch, ms), by its instance id; None where that does not say it.
+
+    Ours are `key:pid:ms:random`, those of pi-telegram `pid:ms` (protocol section 3).
+    """
+    found = re.fullmatch(r"(?:.*:)?\d+:(\d{1,15})(?::[0-9a-f]{8})?", instance_id, re.ASCII)
+    return int(found[1]) if found else None
 
 
 def call_id(scope: str, name: str, *which: int | str) -> str:

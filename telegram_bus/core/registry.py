@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import attrs
 from attrs import frozen
 
-from telegram_bus.core.identity import DURABLE_ADMISSION, EXTENSIONS
+from telegram_bus.core.identity import DURABLE_ADMISSION, EXTENSIONS, started_ms
 from telegram_bus.core.values import Number, ProtocolIdentity, Registration, Target
 
 __all__ = ["STALE_AFTER_MS", "Admitted", "Member", "Provisioned", "Registry", "key_of"]
@@ -64,6 +64,13 @@ class Member:
     def target(self) -> Target | None:
         """Its destination."""
         return self.registration.target
+
+    @property
+    def joined_ms(self) -> Number:
+        """Since when its process is on the bus (epoch, ms), whoever led: as its instance id says, where that does."""
+        started = started_ms(self.instance_id)
+        registered = self.registration.connected_at_ms
+        return started if started is not None and 0 < started <= registered else registered
 
     @property
     def shares(self) -> bool:

@@ -28,8 +28,8 @@ GRACE: Final = 3.0
 """Seconds before people are told: a follower that is restarted, or finds the next leader, is back by then."""
 
 RETURN: Final = 6.0
-"""Seconds from the moment at which a leader can be found: by then those who were served by the one before are back. They
-ask for it each 1.5 s at least; as long as they keep coming it is `GRACE` after the last of them."""
+"""Seconds from the moment at which a leader can be found: by then those who were served by the one before are back,
+who ask for it each 1.5 s at least. As long as they keep coming it is `GRACE` after the last of them."""
 
 EXPIRY_EVERY: Final = 60.0
 
@@ -141,7 +141,7 @@ class Absences:
         await trio.sleep(GRACE)
         if key not in self._away:  # nobody has seen it leave, so it may be on its way from the leader before
             await self._opened.wait()
-            while trio.current_time() < self._back_by:
+            while trio.current_time() < self._back_by:  # noqa: ASYNC110 - it may be put off meanwhile
                 await trio.sleep_until(self._back_by)
         self._looking.discard(key)
         if self.members.by_key(key) is not None or not self.deliveries.waiting(key):

@@ -491,6 +491,8 @@ class Term:
         more = [Condition(state, detail) for state, detail in self.troubles.items()]
         if self.sharing.why is not None:
             more.append(Condition("no threads", self.sharing.why))
+        if (pause := self.calls.sender.pause()) is not None:
+            more.append(Condition("rate-limited", pause))
         if self.stop_wanted.is_set():
             more.append(Condition("stopping"))
         return worst_first([now, *more])

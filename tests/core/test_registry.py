@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -194,3 +196,19 @@ class RegistryMachine(RuleBasedStateMachine):
 
 RegistryMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=30)
 TestRegistryMachine = RegistryMachine.TestCase
+
+
+@pytest.mark.parametrize(
+    ("instance", "joined"),
+    [
+        ("nora:7:1500:0123abcd", 1_500),
+        ("7:1500", 1_500),
+        ("nora:7:9999:0123abcd", 2_000),
+        ("nora:1", 2_000),
+        ("x", 2_000),
+    ],
+    ids=["ours", "pi-telegram's", "one of a clock that is ahead", "a name", "anything"],
+)
+def test_a_member_is_as_old_as_its_process_whoever_leads(instance: str, joined: int) -> None:
+    member = Member(registration=attrs.evolve(registration(instance), connected_at_ms=2_000), last_heartbeat_ms=2_000)
+    assert member.joined_ms == joined

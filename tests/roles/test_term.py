@@ -246,6 +246,7 @@ async def test_the_status_lists_followers_and_what_waits(rig: Rig) -> None:
         "thread_id": 11,
         "slot": None,
         "pid": None,
+        "joined_ms": 1_000,
         "connected_at_ms": 1_000,
         "last_heartbeat_ms": 1_000,
         "state": "serving",
