@@ -137,10 +137,9 @@ class Stream:
         try:
             parts = self._parts()
             if self._drafting:
-                parts, last = parts[:-1], parts[-1]
-                await self._update(parts, UNFINISHED, "progress")
-                await self._show_draft(last)
-            else:
+                await self._update(parts[:-1], UNFINISHED, "progress")
+                await self._show_draft(parts[-1])
+            if not self._drafting:
                 await self._update(parts, UNFINISHED, "progress")
             self._pace = max(self._least, self._pace / 2)
         except RequestRefused:
@@ -170,7 +169,6 @@ class Stream:
             if target is not None and self._draftless is not None:
                 self._draftless.add(target.chat_id)
             self._drafting, self._draft = False, None
-            self._changed.set()
 
     def _parts(self) -> list[Part]:
         """The messages of the text so far, no more than it may have."""
