@@ -17,6 +17,7 @@ from telegram_bus.botapi.uploads import Upload, seconds_for
 from telegram_bus.core.budget import Budget, Ticket
 from telegram_bus.core.errors import AnswerLost, ApiError, BusError, NotSent, RequestRefused
 from telegram_bus.core.meters import DEFAULT_LIMITS, Limits
+from telegram_bus.core.text import duration
 from telegram_bus.core.urgency import Urgency, nature_of, unchanged
 
 __all__ = ["LONGEST_WAIT", "QUEUED", "CallApi", "Failed", "Memory", "Outcome", "Sender", "Sent"]
@@ -185,9 +186,15 @@ class Sender:
             "pausedMs": max(0, round((paused - now) * 1000)) if waiting else 0,
         }
 
-    def waiting(self, owner: str | None = None) -> int:
-        """How many calls wait, of one follower or of all."""
-        return len(self.budget.waiting(owner))
+    def pause(self) -> str | None:
+        """What Telegram wants a pause of and for how long, for people; None: it does not."""
+        now = trio.current_time()
+        pauses = [(until, chat) for kind, chat, until in self.budget.pauses(now) if kind == "spend"]
+        if not pauses:
+            return None
+        until, chat = max(pauses, key=lambda pause: pause[0])
+        what = "all messages" if chat is None or len(pauses) > 1 else f"messages into chat {chat}"
+        return f"Telegram wants a pause of {what} for {duration(until - now)} more (429)"
 
     # -- the queue
 

@@ -47,6 +47,7 @@ from telegram_bus.roles.term import Term, now_ms
 from telegram_bus.roles.threads import Threads
 from telegram_bus.roles.topic_names import wanted_name
 from telegram_bus.roles.visibility import Visibility
+from telegram_bus.roles.windows import Windows
 from telegram_bus.store import Store, open_store
 from telegram_bus.wire.endpoint import Endpoint, open_endpoint
 from telegram_bus.wire.server import serve_bus
@@ -165,7 +166,8 @@ class _Leader:
         self.endpoint, self.linger, self.order = endpoint, linger, order
         self.identity = identity.ours(__version__)
         self.registry = Registry()
-        self.sender = DressingSender(api, repeatable=repeatable)
+        self.windows = Windows(store.spent, now_ms)
+        self.sender = DressingSender(api, repeatable=repeatable, limits=settings.limits, memory=self.windows)
         self.links = Links()
         self.term = Term(
             profile=lease.profile,
@@ -194,7 +196,8 @@ class _Leader:
             keep=settings.keep,
             pid=os.getpid(),
         )
-        self.notices = Notices(chat_id=settings.chat, call=self.sender.call)
+        self.notices = Notices(chat_id=settings.chat, call=partial(self.sender.call, patient=True))
+        self.sender.parked.report = self.notices.say
         self.absences = Absences(
             store=store,
             threads=self.term.threads,
@@ -256,7 +259,7 @@ class _Leader:
         term = self.term
         await term.load()
         async with trio.open_nursery() as nursery:
-            await nursery.start(self.sender.run)
+            await nursery.start(self._send)
             await self.clean_ups.replay()
             for service in (term.threads, self.visibility, self.clean_ups):
                 await nursery.start(service.run)
@@ -307,6 +310,11 @@ class _Leader:
                 await self.lease.publish_record(self.endpoint.public, self.identity, state=ENDED)
         log.info("ended: %s", reason)
         return reason
+
+    async def _send(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Send under the limits that hold, what earlier leaders have sent included."""
+        await self.windows.recall(self.sender.budget, sure=self.store.notice is None)
+        await self.sender.run(task_status=task_status)
 
     async def _poll(self) -> None:
         await run_poller(
