@@ -27,8 +27,9 @@ from telegram_bus.core.errors import BusError, SettingsError, single_fault
 from telegram_bus.core.extensions import FileGet
 from telegram_bus.core.files import FileInfo
 from telegram_bus.followers.calling import CALLS_AT_ONCE
+from telegram_bus.followers.contents import asked_by
 from telegram_bus.followers.members import MemberInfo, list_members, watch_members
-from telegram_bus.followers.messages import Buttons, FileKind, Keyboard, Media, SentMessage, sent_message
+from telegram_bus.followers.messages import Buttons, FileKind, Keyboard, Media, SentMessage, joined, sent_message
 from telegram_bus.followers.sending import Sending
 from telegram_bus.followers.updates import Update, UpdateKind
 from telegram_bus.roles.folder import begin_file, finish_file, sweep
@@ -118,7 +119,9 @@ class Bus(Sending):
         try:
             async with self._transfers, self._calls:
                 await self.wait_serving()
-                ack = await self._member.ask(lambda fields: FileGet(**fields, file_id=file_id), [descriptor])
+                ack = await self._member.ask(
+                    lambda fields: FileGet(**fields, file_id=file_id, resume=True), [descriptor]
+                )
             told = ack.result.get("name") if isinstance(ack.result, dict) else None
             return await trio.to_thread.run_sync(finish_file, temporary, name or told or "file")
         finally:
@@ -188,19 +191,18 @@ class Bus(Sending):
     async def tell(self, agent: str | int, text: str) -> SentMessage:
         """Write into another agent's thread and have its owner work on it; `agent` is its thread's name or id.
 
+        People see there who asks ("from nora: …"), of a very long text the beginning; the agent gets the text as it is.
         Raises RequestRefused when not exactly one other live agent has that thread.
         """
         selector = AgentSelector(thread_id=agent) if isinstance(agent, int) else AgentSelector(thread_name=agent)
         ack = await self._member.ask(lambda fields: ResolveAgentTarget(**fields, selector=selector))
         target = Target(chat_id=ack.result["chatId"], thread_id=ack.result["threadId"])
-        sent = sent_message(
-            await self.call(
-                "sendMessage",
-                chat_id=target.chat_id,
-                message_thread_id=target.thread_id,
-                text=text,
-                **{CROSS_TARGET: True},
-            )
+        place = {"chat_id": target.chat_id, "message_thread_id": target.thread_id, CROSS_TARGET: True}
+        sent = joined(
+            [
+                sent_message(await self.call("sendMessage", **place, **body))
+                for body in asked_by(self.name or self.key, text)
+            ]
         )
         message = AgentMessage(target=target, message_id=sent.message_id, text=text)
         await self._member.ask(lambda fields: RouteAgentMessage(**fields, message=message))

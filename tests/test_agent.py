@@ -568,13 +568,27 @@ async def test_telling_another_agent_is_a_message_in_its_thread_and_a_note_to_it
         {
             "chat_id": CHAT,
             "message_thread_id": 12,
-            "text": "look at this",
+            "text": "from nora: look at this",
             "__piTelegramCrossTargetDelivery": True,
         },
     )
     assert isinstance(route, RouteAgentMessage)
     assert (route.message.target, route.message.message_id) == (Target(chat_id=CHAT, thread_id=12), 9)
     assert route.message.text == "look at this"
+
+
+async def test_a_long_text_for_another_agent_is_shown_in_parts_and_given_whole(bus: Bus, leader: FakeLeader) -> None:
+    leader.replies["follower.resolveAgentTarget"] = lambda e: ok(e, {"chatId": CHAT, "threadId": 12})
+    for text, messages in (("word " * 2_000, 3), ("word " * 100_000, 1)):
+        leader.got.clear()
+        sent = await bus.tell("otto", text)
+        shown = [call.args[1]["text"] for call in leader.of(CallApi)]
+        assert len(shown) == len(sent.parts) == messages
+        assert shown[0].startswith("from nora: word ")
+        assert shown[-1].endswith("…" if messages == 1 else "word ")
+        [route] = leader.of(RouteAgentMessage)
+        assert route.message.text == text
+        assert route.message.message_id == sent.message_id
 
 
 async def test_an_agent_that_is_not_there_is_told_nothing(bus: Bus, leader: FakeLeader) -> None:

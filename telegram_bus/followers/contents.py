@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from telegram_bus.core.parts import CAPTION_LENGTH, MESSAGE_LENGTH, MOST_PARTS, Entity, Part, beginning, split
 from telegram_bus.core.text import units
 
-__all__ = ["HEAD_LENGTH", "Content", "caption_fields", "content_of", "fields_of", "file_of", "formatted"]
+__all__ = ["HEAD_LENGTH", "Content", "asked_by", "caption_fields", "content_of", "fields_of", "file_of", "formatted"]
 
 HEAD_LENGTH: Final = 600
 """UTF-16 units of a text that are shown where the text itself is a file: a screen of a phone."""
@@ -63,6 +63,18 @@ def content_of(
     file, notice = file_of(text, markdown=markdown, parse_mode=parse_mode)
     head = beginning(plain, entities, HEAD_LENGTH)
     return Content([fields_of(Part(f"{head.text} …\n\n{notice}", head.entities))], file)
+
+
+def asked_by(name: str, text: str) -> list[dict[str, Any]]:
+    """What people see of a text that one agent gives to another, as fields of sendMessage: who asks, and the text.
+
+    Of one that is too long for `MOST_PARTS` messages only its beginning: nobody can put a file into another's thread.
+    """
+    shown = f"from {name}: {text}"
+    content = content_of(shown)
+    if content.file is None:
+        return content.bodies
+    return [{"text": f"{beginning(shown, (), MESSAGE_LENGTH - 2).text} …"}]
 
 
 def formatted(text: str, *, markdown: bool = False, parse_mode: str | None = None) -> tuple[str, Sequence[Entity]]:
