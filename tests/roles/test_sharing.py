@@ -1,0 +1,242 @@
+"""A chat without threads: all agents share it, each person chooses whom they write to, and it changes both ways."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+from attrs import evolve
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from telegram_bus.core.chooser import MAIN, Press, data_of, mark_of
+from telegram_bus.core.errors import ApiError
+from telegram_bus.core.registry import Member
+from telegram_bus.roles.bot import BotFacts
+from telegram_bus.roles.sharing import SETTLED
+from tests.fakes import BOT, CHAT, OWNER, message, registration
+from tests.roles.term_rig import Rig, running
+
+OTHER = 78
+PLAIN = BotFacts(id=BOT, username="a_bot", is_forum=False, manages_topics=False)
+FORUM = BotFacts(id=BOT, username="a_bot", is_forum=True, manages_topics=True)
+NO_RIGHT = BotFacts(id=BOT, username="a_bot", is_forum=True, manages_topics=False)
+
+
+async def come(rig: Rig, key: str) -> Member:
+    """A follower registers as a real one does."""
+    told = registration(key, thread_name=key)
+    given = await rig.term.provision(told)
+    member = rig.term.registry.admit(told, given, now_ms=1).member
+    rig.term.deliveries.wake([key])
+    return member
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    """A plain group with two agents, after the first seconds of a leader."""
+    async with running(Rig()) as rig:
+        rig.term.sharing.say = rig.notices.say
+        await rig.term.sharing.note(PLAIN)
+        for key in ("nora", "otto"):
+            await come(rig, key)
+        rig.term.since_ms -= 10_000
+        rig.term.sharing.began -= 10
+        await wait_all_tasks_blocked()
+        yield rig
+
+
+def said(number: int, text: str = "hello", **fields: Any) -> dict[str, Any]:
+    return message(number, thread=None, text=text, **fields)
+
+
+async def test_people_are_told_once_what_to_switch_on_and_agents_come_without_a_thread(rig: Rig) -> None:
+    """Both of them live, in the same place."""
+    (intro,) = rig.said
+    assert "switch on Topics" in intro
+    assert "/use NAME" in intro
+    assert rig.telegram.made("createForumTopic") == []
+    assert [member.target.thread_id for member in rig.term.registry if member.target] == [None, None]
+    assert rig.term.conditions()[0].state == "no threads"
+    await rig.term.sharing.note(PLAIN)
+    await wait_all_tasks_blocked()
+    assert len(rig.said) == 1
+
+
+async def test_the_only_agent_is_written_to_without_a_choice(autojump_clock: MockClock) -> None:
+    async with running(Rig()) as rig:
+        await rig.term.sharing.note(PLAIN)
+        await come(rig, "nora")
+        await trio.sleep(SETTLED + 1)
+        await rig.take(said(1))
+        assert rig.got == [("nora", 1)]
+
+
+async def test_among_several_a_person_chooses_once(rig: Rig) -> None:
+    """What was written before waits for the choice, which stays."""
+    await rig.take(said(1), said(2))
+    question = rig.telegram.made("sendMessage")[-1]
+    assert "message_thread_id" not in question
+    assert [key["text"] for row in question["reply_markup"]["inline_keyboard"] for key in row] == [
+        "nora", "otto", "Keep for later", "Ignore",
+    ]  # fmt: skip
+    ids = [101 + number for number, (method, _) in enumerate(rig.telegram.calls) if method == "sendMessage"]
+    where = {"message_id": ids[-1], "chat": {"id": CHAT, "type": "supergroup"}}
+    query = {"id": "q", "from": {"id": OWNER}, "data": data_of(Press(MAIN, "give", mark_of("otto"))), "message": where}
+    await rig.take({"update_id": 3, "callback_query": query})
+    await rig.take(said(4))
+    assert rig.got == [("otto", 1), ("otto", 2), ("otto", 4)]
+
+
+async def test_use_chooses_by_name_and_gives_what_waits(rig: Rig) -> None:
+    """Whatever the case; a name that is none is answered with those that are."""
+    await rig.take(said(1), said(2, "/use zora"))
+    assert "No agent is called zora; there are: nora, otto" in rig.said[-1]
+    await rig.take(said(3, "/use NORA"), said(4))
+    assert rig.got == [("nora", 1), ("nora", 4)]
+    await rig.take(said(5, "/use"))
+    last = rig.telegram.made("sendMessage")[-1]
+    assert last["text"] == "You write to nora."
+    assert [key["text"] for row in last["reply_markup"]["inline_keyboard"] for key in row] == ["✓ nora", "otto"]
+
+
+async def test_each_person_has_a_choice_of_their_own(rig: Rig) -> None:
+    rules = evolve(rig.lobby.rules(), allowed=frozenset({OWNER, OTHER}))
+    rig.lobby.rules = rig.intake.rules = lambda: rules
+    await rig.take(said(1, "/use nora"), said(2, "/use otto", sender={"id": OTHER}))
+    await rig.take(said(3), said(4, sender={"id": OTHER}))
+    assert rig.got == [("nora", 3), ("otto", 4)]
+
+
+async def test_a_reply_goes_to_whose_message_it_answers_and_an_edit_to_who_got_the_message(rig: Rig) -> None:
+    await rig.take(said(1, "/use nora"), said(2))
+    await rig.term.store.record_messages("otto", [(CHAT, 900, None)], 1)
+    await rig.take(said(3, reply_to_message={"message_id": 900}))
+    await rig.take(said(4, "/use otto"))
+    await rig.take({"update_id": 5, "edited_message": said(2)["message"]})
+    assert rig.got == [("nora", 2), ("otto", 3), ("nora", 5)]
+
+
+async def test_a_choice_outlives_the_leader_and_waits_for_an_agent_that_is_away(rig: Rig) -> None:
+    await rig.take(said(1, "/use nora"))
+    async with running(Rig(earlier=rig.commits)) as successor:
+        await successor.take(said(2))
+        assert successor.rows()[-1] == (2, "nora", None)
+        await come(successor, "otto")
+        await come(successor, "nora")
+        await wait_all_tasks_blocked()
+        assert successor.got == [("nora", 2)]
+
+
+async def test_an_answer_begins_with_its_agent_s_name(rig: Rig) -> None:
+    """And the one that spoke last is marked."""
+    dressed = rig.term.sharing.dress("nora", "sendMessage", {"chat_id": CHAT, "text": "done"})
+    assert dressed["text"] == "nora: done"
+    assert rig.term.sharing.dress("nora", "sendChatAction", {"chat_id": CHAT}) == {"chat_id": CHAT}
+    await rig.take(said(1, "/agents"))
+    assert "nora — here" in rig.said[-1]
+    assert "spoke last" in rig.said[-1]
+
+
+async def test_with_threads_again_each_agent_gets_its_own(rig: Rig) -> None:
+    """Those that are here register anew; what a person chose is forgotten by nobody, and asked for no more."""
+    again: list[str] = []
+    rig.term.sharing.reseat = lambda member: again.append(member.key)
+    await rig.take(said(1, "/use nora"))
+    await rig.term.sharing.note(FORUM)
+    assert again == ["nora", "otto"]
+    for key in again:
+        await come(rig, key)
+    assert len({member.target for member in rig.term.registry}) == 2
+    await rig.take(said(2))
+    assert "Nobody reads the main chat but me" in rig.said[-1]
+    assert rig.got == []
+
+
+async def test_threads_that_are_switched_off_move_everybody_into_the_main_chat(autojump_clock: MockClock) -> None:
+    """The bindings stay for the day when they are back."""
+    async with running(Rig()) as rig:
+        await come(rig, "nora")
+        (binding,) = rig.term.threads.all()
+        again: list[str] = []
+        rig.term.sharing.reseat = lambda member: again.append(member.key)
+        await rig.term.sharing.note(PLAIN)
+        assert again == ["nora"]
+        member = await come(rig, "nora")
+        assert member.shares
+        assert member.registration.thread_name == "nora"
+        await rig.term.sharing.note(FORUM)
+        member = await come(rig, "nora")
+        assert member.target is not None
+        assert member.target.thread_id == binding.thread_id
+
+
+async def test_without_the_right_to_make_threads_those_that_have_one_keep_it(autojump_clock: MockClock) -> None:
+    """A new one shares the main chat, where a chat action needs General's id and a message must not have it."""
+    async with running(Rig()) as rig:
+        nora = await come(rig, "nora")
+        await rig.term.sharing.note(NO_RIGHT)
+        rig.telegram.results["createForumTopic"] = ApiError(
+            "createForumTopic", 400, "Bad Request: not enough rights to create a topic"
+        )
+        otto = await come(rig, "otto")
+        assert not nora.shares
+        assert otto.shares
+        assert rig.term.sharing.dress("otto", "sendChatAction", {"chat_id": CHAT})["message_thread_id"] == 1
+        assert "message_thread_id" not in rig.term.sharing.dress("otto", "sendMessage", {"chat_id": CHAT, "text": "x"})
+        await trio.sleep(SETTLED + 1)
+        await rig.take(said(1), message(2, thread=nora.target.thread_id if nora.target else 0))
+        assert sorted(rig.got) == [("nora", 2), ("otto", 1)]
+
+
+async def test_the_chat_is_looked_at_again_when_it_may_have_changed(autojump_clock: MockClock) -> None:
+    """By the bot's own membership, and by a minute's rhythm while there are no threads."""
+    facts, looked = [PLAIN, PLAIN, FORUM], []
+
+    async def learn() -> BotFacts:
+        looked.append(trio.current_time())
+        return facts[min(len(looked), len(facts)) - 1]
+
+    async with running(Rig()) as rig, trio.open_nursery() as nursery:
+        rig.term.sharing.learn = learn
+        await nursery.start(rig.term.sharing.run)
+        body = {"chat": {"id": CHAT, "type": "supergroup"}, "from": {"id": 4}, "new_chat_member": {"status": "member"}}
+        await rig.take({"update_id": 1, "my_chat_member": body})
+        assert rig.term.sharing.everyone
+        await trio.sleep(130)
+        assert not rig.term.sharing.everyone
+        assert len(looked) == 3
+        await trio.sleep(200)
+        assert len(looked) == 3
+        nursery.cancel_scope.cancel("the test is over")
+
+
+async def test_mute_makes_an_agent_s_messages_silent_until_the_time_is_over(rig: Rig) -> None:
+    """In one chat by name; it is remembered by the next leader."""
+    now = [1_000]
+    rig.term.muting.now_ms = lambda: now[0]
+    await rig.take(said(1, "/mute nora 2h"))
+    assert rig.said[-1] == "nora makes no sound for 2 h."
+    body = {"chat_id": CHAT, "text": "x"}
+    assert rig.term.muting.dress("nora", "sendMessage", body) == {**body, "disable_notification": True}
+    assert rig.term.muting.dress("nora", "editMessageText", body) == body
+    assert rig.term.muting.dress("otto", "sendMessage", body) == body
+    successor = Rig(earlier=rig.commits)
+    await successor.term.muting.load()
+    successor.term.muting.now_ms = rig.term.muting.now_ms
+    assert successor.term.muting.muted("nora")
+    now[0] += 7_200_001
+    assert not rig.term.muting.muted("nora")
+    await rig.take(said(2, "/mute otto"), said(3, "/unmute otto"), said(4, "/unmute otto"))
+    assert rig.said[-2:] == ["otto can be heard again.", "otto was not muted."]
+
+
+@pytest.mark.parametrize("text", ["/mute", "/mute 1h"])
+async def test_in_an_agent_s_thread_mute_means_that_agent(text: str) -> None:
+    async with running(Rig()) as rig:
+        await rig.agent("nora", 11)
+        await rig.take(message(1, thread=11, text=text))
+        assert rig.term.muting.muted("nora")
+        assert rig.telegram.made("sendMessage")[0]["message_thread_id"] == 11
+        assert rig.got == []
