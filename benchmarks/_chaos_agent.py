@@ -1,9 +1,15 @@
-"""A process of several followers whose handlers write down what they do, in a file that outlives them."""
+"""A process of several followers whose handlers write down what they do, in a file that outlives them.
+
+Without names of followers it is one follower after another, each new.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
+import random
 import sys
 import threading
 import time
@@ -16,12 +22,20 @@ import trio
 import telegram_bus
 from telegram_bus.agent import Update
 
-__all__ = ["ASKS"]
+__all__ = ["parts_of"]
 
-ASKS = "?"
-"""Ends the text of an update that wants an answer."""
+PARTS = {"??": 3, "?": 1, "!": 1}
+"""What ends the text of an update that wants an answer, and of how many messages; after `!` nobody waits for it."""
+
+LEAVES = 0.02  # seconds, at most, after which a handler stops waiting for the answer to `!`
+PAUSE = 0.3  # seconds between newcomers
 
 AGAIN = 0.1  # seconds until what a full disk refused is tried again
+
+
+def parts_of(text: str) -> int:
+    """How many messages the answer to an update has."""
+    return next((count for ending, count in PARTS.items() if text.endswith(ending)), 0)
 
 
 class Diary:
@@ -62,17 +76,21 @@ async def _work(bus: telegram_bus.Bus, diary: Diary) -> None:
     async for update in bus:
         facts = {"key": bus.key, "id": update.id}
         await diary.note("handed", text=update.text, **facts)
-        if update.text.endswith(ASKS):
-            await _answer(update, diary, facts)
+        count = parts_of(update.text)
+        for part in range(1, count + 1):
+            with trio.move_on_after(random.uniform(0, LEAVES) if update.text.endswith("!") else math.inf):
+                await _answer(update, diary, facts, part, count)
         await _finish(update)
         await diary.note("done", **facts)
 
 
-async def _answer(update: Update, diary: Diary, facts: dict[str, Any]) -> None:
-    """Answer once; the words differ each time, as those of a model do."""
+async def _answer(update: Update, diary: Diary, facts: dict[str, Any], part: int, count: int) -> None:
+    """Send a part of the answer once; the words differ each time, as those of a model do."""
+    facts = {**facts, "part": part}
     while True:
         try:
-            sent = await update.reply(f"re {update.text} by {os.getpid()} at {time.monotonic()}", once="answer")
+            words = f"re {update.text} {part} of {count} by {os.getpid()} at {time.monotonic()}"
+            sent = await update.reply(words, once=f"answer {part}")
         except telegram_bus.CommitUnknown:
             await diary.note("unknown", **facts)
         except telegram_bus.RequestRefused as refusal:  # a full disk, surely not sent
@@ -94,6 +112,19 @@ async def _finish(update: Update) -> None:
             return
 
 
+async def _come_and_go(diary: Diary) -> None:
+    """One follower after another that nobody knows yet, each of which needs a thread."""
+    for number in itertools.count():
+        name = f"new-{os.getpid()}-{number}"
+        try:
+            async with telegram_bus.join(name) as bus:
+                await bus.wait_serving()
+                await diary.note("came", key=bus.key, thread=None if bus.target is None else bus.target.thread_id)
+        except telegram_bus.StateError as error:
+            await diary.note("not yet", key=name, why=str(error))
+        await trio.sleep(PAUSE)
+
+
 def _end_with_parent() -> None:
     while os.read(0, 1024):  # not through sys.stdin, whose lock would be held when the interpreter ends
         pass
@@ -106,6 +137,8 @@ async def _main(path: Path, names: list[str]) -> None:
         async with trio.open_nursery() as nursery:
             for name in names:
                 nursery.start_soon(_follow, name, diary)
+            if not names:
+                nursery.start_soon(_come_and_go, diary)
     except BaseException:
         await diary.note("fault", why=traceback.format_exc())  # stderr may be on the disk that fails
         raise

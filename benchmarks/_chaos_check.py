@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from attrs import field, frozen
 
-from benchmarks._chaos_agent import ASKS
+from benchmarks._chaos_agent import parts_of
+from telegram_bus.core.identity import call_id
+from telegram_bus.roles.calls import NAMED
 
-__all__ = ["DEAD", "OVERLAP", "Facts", "undone", "violations"]
+__all__ = ["DEAD", "OVERLAP", "Call", "Facts", "notice_of", "undone", "violations"]
 
 DEAD = ("rejected", "expired")  # outcomes of what was set aside as a dead letter
 CLOCKS = 0.01  # seconds by which the journal's clock (wall, ms) and the sandbox's (monotonic) may differ
 OVERLAP = 0.05  # seconds by which the sandbox may hear of a poller's end later than of its successor
 
 Line = Mapping[str, Any]
+
+
+class Call(NamedTuple):
+    """A row of the leader's outbox; `key` is empty for its own notices."""
+
+    seq: int
+    key: str
+    request_id: str
+    state: str
+    tries: int
+    told: int
+    answer: bytes | None
 
 
 @frozen(kw_only=True)
@@ -27,8 +42,8 @@ class Facts:
     `said`: of each key, the texts in order. `diary`: the lines of all handlers, of each process in order.
     `deaths`: when a pid was killed (monotonic).
     `record`: the sandbox's entries. `journal`: the leader's rows (update_id, owner_key,
-    outcome), `admitted`: when each update was stored (monotonic), `dead_letters`: the texts that were set aside,
-    `poll_offset` its offset. `inboxes`: of each key, the ids of deliveries and whether they are done.
+    outcome), `calls`: its outbox, `admitted`: when each update was stored (monotonic), `dead_letters`: the texts that
+    were set aside, `poll_offset` its offset. `inboxes`: of each key, the ids of deliveries and whether they are done.
     """
 
     said: Mapping[str, Sequence[str]]
@@ -38,6 +53,7 @@ class Facts:
     journal: Sequence[tuple[int, str | None, str | None]]
     admitted: Mapping[int, float]
     poll_offset: int
+    calls: Sequence[Call]
     inboxes: Mapping[str, Mapping[str, bool]]
     outputs: Mapping[str, bytes] = field(repr=False)
     token: str = field(repr=False)
@@ -46,7 +62,7 @@ class Facts:
 
 def violations(facts: Facts) -> Iterator[str]:
     """Each broken promise, as a line for people."""
-    for check in (_polls, _offsets, _updates, _order, _calls, _journal, _outputs):
+    for check in (_polls, _offsets, _updates, _order, _calls, _notices, _threads, _journal, _outputs):
         yield from check(facts)
 
 
@@ -150,32 +166,119 @@ def _order(facts: Facts) -> Iterator[str]:
 
 
 def _calls(facts: Facts) -> Iterator[str]:
-    """No named call is executed twice; what was said to be sent was, and as that message; answers are in order."""
-    executed: dict[str, list[Line]] = defaultdict(list)
-    for entry in facts.record:
-        text = str(entry["params"].get("text", "")) if entry["method"] == "sendMessage" else ""
-        if entry["ok"] and text.startswith("re "):
-            executed[text.split()[1]].append(entry)
+    """Each message with an id is in the chat once, or refused, or counted as unknown, and told of as that.
+
+    A person may have had an unknown one sent again (`tries`): then it may be there once more for each time.
+    """
+    executed = _executed(facts)
     text_of = {line["id"]: line["text"] for line in facts.diary if line["what"] == "handed"}
-    outcome: dict[str, set[Any]] = defaultdict(set)
+    ids = {text: update_id for update_id, text in text_of.items()}
+    calls = {(call.key, call.request_id): call for call in facts.calls}
+    outcome: dict[tuple[str, int], set[Any]] = defaultdict(set)
     for line in facts.diary:
         if line["what"] in ("sent", "unknown"):
-            outcome[text_of[line["id"]]].add(line.get("message_id"))
-    for text, entries in executed.items():
-        if len(entries) > 1:
-            yield f"the answer to {text!r} was sent {len(entries)} times: {[entry['params'] for entry in entries]}"
+            outcome[text_of[line["id"]], line["part"]].add(line.get("message_id"))
     for key, texts in facts.said.items():
-        asked = [text for text in texts if text.endswith(ASKS)]
-        for text in asked:
-            ids = {entry["result"]["message_id"] for entry in executed.get(text, [])}
-            told = outcome.get(text, set()) - {None}
-            if not told <= ids:
-                yield f"{key} was told that the answer to {text!r} is {sorted(told)}; at Telegram it is {sorted(ids)}"
-            if not ids and text not in outcome:
-                yield f"the answer to {text!r} was never sent, and {key} does not know"
-        times = [executed[text][0]["began"] for text in asked if text in executed]
+        times = []
+        for text, part in _wanted(texts):
+            if text in facts.dead_letters:
+                continue
+            entries = executed.pop((text, part), [])
+            name = NAMED + call_id(ids[text], f"answer {part}") if text in ids else ""
+            call = calls.get((key, name))
+            yield from _call(text, part, call, entries, outcome.get((text, part), set()))
+            if entries and call is not None and not call.tries and not text.endswith("!"):
+                times.append(entries[0]["began"])
         if times != sorted(times):
             yield f"{key}: answers went out in another order than they were asked for"
+    for (text, part), entries in executed.items():
+        yield f"part {part} of the answer to {text!r} was sent, which nobody wanted: {entries[0]['params']}"
+
+
+def _wanted(texts: Sequence[str]) -> Iterator[tuple[str, int]]:
+    for text in texts:
+        for part in range(1, parts_of(text) + 1):
+            yield text, part
+
+
+def _executed(facts: Facts) -> dict[tuple[str, int], list[Line]]:
+    """What Telegram carried out of each answer, in order."""
+    executed: dict[tuple[str, int], list[Line]] = defaultdict(list)
+    for entry in sorted(facts.record, key=lambda entry: entry["began"]):
+        words = str(entry["params"].get("text", "")).split() if entry["method"] == "sendMessage" else []
+        if entry["ok"] and words[:1] == ["re"]:
+            executed[words[1], int(words[2])].append(entry)
+    return executed
+
+
+def _call(text: str, part: int, call: Call | None, entries: Sequence[Line], told: set[Any]) -> Iterator[str]:
+    what = f"part {part} of the answer to {text!r}"
+    there = {entry["result"]["message_id"] for entry in entries}
+    if not told - {None} <= there:
+        yield f"the follower was told that {what} is {sorted(told - {None})}; at Telegram it is {sorted(there)}"
+    if call is None:
+        if entries or told:
+            yield f"{what} was sent {len(entries)} times, and the outbox does not know it"
+        elif not text.endswith("!"):
+            yield f"{what} was never sent, and nobody knows"
+        return
+    if len(entries) > 1 + call.tries:
+        yield f"{what} was sent {len(entries)} times, {call.tries} of them wanted: {[e['params'] for e in entries]}"
+    if call.state in ("accepted", "claimed"):
+        yield f"{what} is still {call.state} at the end: it was lost"
+    if call.state == "settled":
+        answer = json.loads(call.answer or b"{}")
+        sent = answer.get("result", {}).get("message_id") if "error" not in answer and "refused" not in answer else None
+        if sent is not None and sent not in there:
+            yield f"{what} is message {sent} in the outbox, and not at Telegram"
+        if sent is None and len(entries) > call.tries:
+            yield f"{what} is refused in the outbox, and was sent"
+
+
+def _notices(facts: Facts) -> Iterator[str]:
+    """Of each unknown call people are told, once for each time that it became so."""
+    shown = Counter(data for entry in facts.record if entry["ok"] and (data := notice_of(entry)))
+    for data, count in shown.items():
+        if count > 1:
+            yield f"the notice {data} stands in the chat {count} times"
+    notices = {call.request_id: call.state for call in facts.calls if not call.key}
+    for call in facts.calls:
+        if not call.key or call.state != "unknown":
+            continue
+        name = f"{call.seq}.{call.tries}"
+        if not call.told or notices.get(f"doubt:{name}") not in ("settled", "unknown"):
+            yield f"nobody was told that {call.request_id} of {call.key} is unknown"
+        elif notices[f"doubt:{name}"] == "settled" and not shown[f"tb:again:{name}"]:
+            yield f"the notice of {call.request_id} of {call.key} was lost"
+
+
+def _threads(facts: Facts) -> Iterator[str]:
+    """Nobody has got two threads, and two have not got one."""
+    made = Counter(
+        str(entry["params"].get("name"))
+        for entry in facts.record
+        if entry["ok"] and entry["method"] == "createForumTopic"
+    )
+    for name, count in made.items():
+        if count > 1:
+            yield f"{count} threads were made for {name}"
+    owners: dict[int, set[str]] = defaultdict(set)
+    for line in facts.diary:
+        if line["what"] == "came" and line["thread"] is not None:
+            owners[line["thread"]].add(line["key"])
+    for thread, keys in owners.items():
+        if len(keys) > 1:
+            yield f"thread {thread} belongs to {sorted(keys)}"
+
+
+def notice_of(entry: Line) -> str | None:
+    """The data of the button "Send again", of an entry of the record that is such a notice."""
+    params = entry["params"]
+    if entry["method"] != "sendMessage" or not str(params.get("text", "")).startswith("Perhaps sent"):
+        return None
+    markup = params.get("reply_markup")
+    rows = (json.loads(markup) if isinstance(markup, str) else markup or {}).get("inline_keyboard", [])
+    return str(rows[0][0]["callback_data"]) if rows else None
 
 
 def _journal(facts: Facts) -> Iterator[str]:

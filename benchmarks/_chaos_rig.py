@@ -27,11 +27,20 @@ __all__ = ["FOLLOWER_POINTS", "LEADER_POINTS", "SENDING", "Rig", "Slot", "python
 
 LEADER_POINTS: Final = (
     "after-epoch", "after-publish", "after-poll", "after-admit", "before-forward", "after-forward", "after-settle",
-    "after-claim", "after-send", "after-settle-call",
+    "after-accept", "after-claim", "after-release", "after-send", "after-settle-call",
+    "after-doubt", "after-tell", "after-again",
+    "after-intend-thread", "after-make-thread", "after-bind-thread",
 )  # fmt: skip
 FOLLOWER_POINTS: Final = ("after-register", "after-append", "after-take", "after-answer", "before-done", "after-done")
-RARE: Final = {"after-epoch": 1, "after-publish": 1, "after-register": 3, "after-answer": 15}
-SENDING: Final = {"after-claim", "after-send", "after-settle-call", "after-answer"}
+RARE: Final = {
+    "after-epoch": 1, "after-publish": 1, "after-register": 3, "after-answer": 15, "after-release": 1,
+    "after-doubt": 1, "after-tell": 1, "after-again": 1,
+    "after-intend-thread": 3, "after-make-thread": 3, "after-bind-thread": 3,
+}  # fmt: skip
+SENDING: Final = {
+    "after-accept", "after-claim", "after-release", "after-send", "after-settle-call", "after-answer",
+    "after-doubt", "after-tell", "after-again",
+}  # fmt: skip
 
 LOOK: Final = 0.05
 

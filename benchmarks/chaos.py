@@ -30,9 +30,10 @@ import trio
 from attrs import define, field
 
 from benchmarks._bus import Place
-from benchmarks._chaos_agent import ASKS
-from benchmarks._chaos_check import DEAD, Facts, undone, violations
+from benchmarks._chaos_check import DEAD, Call, Facts, notice_of, undone, violations
 from benchmarks._chaos_rig import FOLLOWER_POINTS, LEADER_POINTS, SENDING, Rig, Slot, python
+from telegram_bus.cli.asking import ask
+from telegram_bus.core.errors import BusError
 from telegram_bus.testing import Sandbox
 
 __all__ = ["main"]
@@ -41,7 +42,9 @@ PROCESSES, EACH = 5, 4
 CANDIDATES = 2
 KINDS = ("leader", "follower", "freeze", "disk")
 WEIGHTS = {"leader": 4, "follower": 4, "freeze": 1, "disk": 1}
-ASKING = {"updates": 0.0, "all": 0.25, "sends": 0.5}  # the share of updates that want an answer
+ASKING = {"updates": 0.0, "all": 0.25, "sends": 0.5}  # the share of updates that want an answer…
+ENDINGS = {"all": ("?",), "sends": ("?", "??", "!")}  # … of which kind (`PARTS` of the agent)
+PRESSED = 0.6  # the share of buttons "Send again" that a person presses
 EXTRA = 15.0  # seconds beyond those asked for in which everything ends; of them …
 STARTING = 5.0  # … before the traffic
 DRAIN = 5.0  # … after it, at least
@@ -51,6 +54,7 @@ PATIENCE = 60.0
 LONG_FREEZE = 20.0  # a leader that is frozen for so long is ended by its followers, within 14 s
 QUIET = 1.5  # seconds after which what was handed to a dead process will not be handed over again
 SHOWN = 30
+LIMITS = "overall=10000/1 private=10000/1 group=10000/1 typing=10000/1 burst=1000"  # the sandbox's flood control is off
 
 
 @define(eq=False)
@@ -92,6 +96,7 @@ class Run:
                 await self._start(nursery)
                 nursery.start_soon(self._collect)
                 nursery.start_soon(self.rig.thaw)
+                nursery.start_soon(self._press)
                 until = self._until(time.monotonic())
                 self.started = time.monotonic() - self.began
                 self.rig.calm = False
@@ -117,14 +122,15 @@ class Run:
         self.place.profile.ensure()
         sandbox = self.sandbox
         options = ["--api-root", sandbox.api_root, "--chat", str(sandbox.chat_id), "--linger", "120"]
-        command = python("telegram_bus", "leader", *options, "--detached", "--standby")
+        options += ["--limits", LIMITS]
         sending = self.options.mode != "updates"
         points = [tuple(p for p in some if sending or p not in SENDING) for some in (LEADER_POINTS, FOLLOWER_POINTS)]
         wanted = [name in self.options.kill for name in ("leader", "follower")]
         for number in range(CANDIDATES):
+            more = ["--no-spare"] if number % 2 else []  # a spare is there before any candidate
             slot = Slot(
                 name=f"candidate-{number}",
-                command=command,
+                command=python("telegram_bus", "leader", *options, *more, "--detached", "--standby"),
                 points=points[0] if wanted[0] else (),
                 pauses=(0.0, 0.0, 4.0),
                 environ={"TELEGRAM_BOT_TOKEN": sandbox.token},
@@ -140,6 +146,8 @@ class Run:
             command = python("benchmarks._chaos_agent", str(diary), *keys)
             slot = Slot(f"followers-{number}", command, points[1] if wanted[1] else (), (0.0, 0.1, 0.5))
             nursery.start_soon(self.rig.keep, slot)
+        diary = self.place.root / "diary" / "new.jsonl"
+        nursery.start_soon(self.rig.keep, Slot("newcomers", python("benchmarks._chaos_agent", str(diary)), (), (0.0,)))
         for key in self.said:
             find = partial(sandbox.wait_for_topic, key, within=PATIENCE)
             self.threads[key] = await trio.to_thread.run_sync(find)
@@ -161,7 +169,8 @@ class Run:
 
     def _next_text(self, keys: list[str]) -> tuple[str, str]:
         key = self.chance.choice(keys)
-        ask = ASKS if self.chance.random() < ASKING[self.options.mode] else ""
+        asks = self.chance.random() < ASKING[self.options.mode]
+        ask = self.chance.choice(ENDINGS[self.options.mode]) if asks else ""
         text = f"{key}:{len(self.said[key])}{ask}"
         self.said[key].append(text)
         return key, text
@@ -174,6 +183,20 @@ class Run:
             answer = response.read()
             if response.status != 200:
                 raise RuntimeError(f"the sandbox refused {body}: {answer!r}")
+
+    async def _press(self) -> None:
+        """A person who presses "Send again" under some of the notices, and now and then twice."""
+        seen: set[int] = set()
+        while True:
+            await trio.sleep(0.5)
+            for entry in list(self.record.values()):
+                if entry["n"] in seen or not entry["ok"] or (data := notice_of(entry)) is None:
+                    continue
+                seen.add(entry["n"])
+                message = {"chat": {"id": self.sandbox.chat_id}, "message_id": entry["result"]["message_id"]}
+                for _ in range(self.chance.choice((1, 1, 2)) if self.chance.random() < PRESSED else 0):
+                    press = partial(self.sandbox.press, message, data)
+                    await trio.to_thread.run_sync(press)
 
     async def _trouble(self, until: float) -> None:
         """As many acts as were asked for, at random moments; those of crash points come on top."""
@@ -223,9 +246,20 @@ class Run:
                 quiet_since, before = time.monotonic(), left
             self.drained = time.monotonic() - begin
             if not left or (not waiting and time.monotonic() - quiet_since > QUIET):
+                await self._settle()
                 return
             await trio.sleep(0.1)
         self.late = len(undone(self.said, self.diary()))
+
+    async def _settle(self) -> None:
+        """Until nothing is to be sent any more, also of what nobody waits for."""
+        while time.monotonic() < self.deadline:
+            with suppress(BusError):
+                profile = self.place.profile
+                status = await trio.to_thread.run_sync(ask, profile, "x.status.get", profile.follower_secret)
+                if not status["sends"]["waiting"]:
+                    return
+            await trio.sleep(0.2)
 
     # -- what is seen
 
@@ -257,6 +291,7 @@ class Run:
             journal = db.execute("SELECT update_id, owner_key, outcome FROM updates").fetchall()
             moments = db.execute("SELECT update_id, admitted_ms FROM updates").fetchall()
             dead = db.execute(f"SELECT body FROM updates WHERE outcome IN {DEAD}").fetchall()
+            calls = db.execute("SELECT seq, key, request_id, state, tries, told, answer FROM calls").fetchall()
             (offset,) = db.execute("SELECT poll_offset FROM term").fetchone()
         logs = [*(self.place.root / "out").glob("*.log"), *profile.leader_log.parent.glob("*")]
         return Facts(
@@ -268,6 +303,7 @@ class Run:
             admitted={update_id: ms / 1000 - wall for update_id, ms in moments},
             dead_letters=frozenset(json.loads(body)["message"]["text"] for (body,) in dead),
             poll_offset=offset,
+            calls=[Call(*row) for row in calls],
             inboxes={key: dict(self._inbox(key)) for key in self.said},
             outputs={path.name: path.read_bytes() for path in logs},
             token=self.sandbox.token,
@@ -352,8 +388,11 @@ def _summary(run: Run, facts: Facts, broken: int) -> dict[str, Any]:
         "done": what.count("done"),
         "sends": sum(1 for entry in entries if entry["method"] == "sendMessage" and entry["ok"]),
         "repeated_sends_answered": what.count("sent")
-        - len({line["id"] for line in facts.diary if line["what"] == "sent"}),
-        "unknown": what.count("unknown"),
+        - len({(line["id"], line["part"]) for line in facts.diary if line["what"] == "sent"}),
+        "unknown": sum(1 for call in facts.calls if call.key and call.state == "unknown"),
+        "sent_again": sum(call.tries for call in facts.calls),
+        "notices": sum(1 for entry in entries if entry["ok"] and notice_of(entry)),
+        "newcomers": what.count("came"),
         "dead_letters": len(facts.dead_letters),
         "polls": sum(1 for entry in entries if entry["kind"] == "poll"),
         "kills": sum(count for name, count in counts.items() if name.startswith(("kill", "freeze"))),
