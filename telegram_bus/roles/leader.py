@@ -44,7 +44,7 @@ from telegram_bus.roles.requests import Requests
 from telegram_bus.roles.settings import Settings, store_settings
 from telegram_bus.roles.standby import Relevance, keep_spare, rehearse
 from telegram_bus.roles.term import Term, now_ms
-from telegram_bus.roles.threads import Threads
+from telegram_bus.roles.threads import Missing, Threads
 from telegram_bus.roles.topic_names import wanted_name
 from telegram_bus.roles.visibility import Visibility
 from telegram_bus.roles.windows import Windows
@@ -230,13 +230,14 @@ class _Leader:
         self.lobby = LobbyDesk(term=self.term, rules=self._rules, call=self.sender.call, migrate=self._migrate)
         self.lobby.bind = self._give_thread
         outbox = self.term.calls.outbox
-        outbox.thread_missing, outbox.chat_migrated = self.term.threads.thread_missing, self._migrated
+        outbox.thread_missing, outbox.chat_migrated = self._thread_missing, self._migrated
         self.lobby.opened, self.lobby.closed = outbox.parking.opened, outbox.parking.closed
         self.term.buttons.register(outcomes.AGAIN, outbox.doubts.pressed)
         self.sender.dress = self._dress
         self.term.sharing.learn = self._look
         self.term.sharing.say = self.notices.say
         self.term.sharing.reseat = self._reseat
+        self.term.sharing.returned = self._prove_threads
         self.term.muting.quiet = settings.quiet_hours
         self.intake = Intake(
             term=self.term,
@@ -483,6 +484,17 @@ class _Leader:
     def _reseat(self, member: Member) -> None:
         """Have a follower register again: with its next heartbeat, a second from now, it hears of its new place."""
         self.requests.remove(member)
+
+    async def _prove_threads(self) -> None:
+        """Where there are threads again: those of the agents that are here may be others, or gone."""
+        for member in self.registry:
+            binding = self.term.threads.of_key(member.key)
+            if binding is not None and binding.thread_id is not None:
+                await self.visibility.look(binding)
+
+    def _thread_missing(self, chat_id: int, thread_id: int, how: Missing) -> None:
+        self.term.threads.thread_missing(chat_id, thread_id, how)
+        self.term.sharing.look_again()  # perhaps it is none of them that is gone, but threads as such
 
     def _dress(self, key: str, method: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.term.muting.dress(key, method, self.term.sharing.dress(key, method, body))
