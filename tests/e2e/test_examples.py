@@ -44,9 +44,9 @@ def test_one_agent_asks_another_in_its_thread(bus: DemoBus) -> None:
     asker = start(bus, "asker", sys.executable, script, "asker")
     seen = bus.person.say("how many words are these", asker)
     answer = "'how many words are these' has 5 words."
-    assert bus.person.reply(asker, seen, PATIENCE)["text"] == answer
-    assert bus.person.reply(asker, seen, PATIENCE, containing="expert")["text"] == "So says expert."
-    assert bus.person.reply(expert, seen, PATIENCE)["text"] == "how many words are these"
+    assert bus.person.reply(asker, seen, PATIENCE)["text"] == f"from expert: {answer}"
+    assert bus.person.reply(asker, seen, PATIENCE, containing="So says")["text"] == "So says expert."
+    assert bus.person.reply(expert, seen, PATIENCE)["text"] == "from asker: how many words are these"
     assert bus.person.reply(expert, seen, PATIENCE, containing="has 5 words")["text"] == answer
     conversation(bus, expert, "and directly", "'and directly' has 2 words.")
 
