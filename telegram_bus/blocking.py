@@ -229,6 +229,7 @@ class Bus:
     react = _blocking(agent.Bus.react)
     offer_commands = _blocking(agent.Bus.offer_commands)
     typing = _blocking(agent.Bus.typing)
+    queue = _blocking(agent.Bus.queue)
     members = _blocking(agent.Bus.members)
     tell = _blocking(agent.Bus.tell)
 

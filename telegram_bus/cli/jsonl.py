@@ -87,6 +87,7 @@ class _Desk:
             "download": self._download,
             "call": self._call,
             "tell": self._tell_agent,
+            "queue": self._queue,
             "members": self._members,
             "watch_members": self._watch_members,
             "state": self._state,
@@ -250,6 +251,9 @@ class _Desk:
 
     async def _tell_agent(self, fields: dict[str, Any]) -> Any:
         return _sent(await self._bus.tell(fields["agent"], fields["text"]))
+
+    async def _queue(self, _fields: dict[str, Any]) -> Any:
+        return await self._bus.queue()
 
     async def _members(self, _fields: dict[str, Any]) -> Any:
         return _listed(await self._bus.members())

@@ -186,6 +186,7 @@ _MESSAGE: Final[Fields] = {
     "markdown": checks.boolean,
 }
 _LONG: Final[Fields] = {"most_parts": checks.positive_integer}
+_URGENCY: Final[Fields] = {"urgency": checks.choice("final", "progress")}
 _PROGRESS: Final[Fields] = {"progress": checks.boolean}
 _REPLY_TO: Final[Fields] = {"reply_to": checks.positive_integer}
 _UPDATE: Final[Fields] = {"update": checks.text}
@@ -197,9 +198,12 @@ _ITEM: Final = _Doing(
 )
 
 _DOINGS: Final[Mapping[str, _Doing]] = {
-    "send": _Doing(_TEXT, {**_MESSAGE, **_LONG, **_REPLY_TO}),
-    "reply": _Doing({**_UPDATE, **_TEXT}, {**_MESSAGE, **_LONG}),
-    "edit": _Doing({**_MESSAGE_ID, **_TEXT}, {name: _MESSAGE[name] for name in ("buttons", "parse_mode", "markdown")}),
+    "send": _Doing(_TEXT, {**_MESSAGE, **_LONG, **_URGENCY, **_REPLY_TO}),
+    "reply": _Doing({**_UPDATE, **_TEXT}, {**_MESSAGE, **_LONG, **_URGENCY}),
+    "edit": _Doing(
+        {**_MESSAGE_ID, **_TEXT},
+        {**{name: _MESSAGE[name] for name in ("buttons", "parse_mode", "markdown")}, **_URGENCY},
+    ),
     "delete": _Doing(_MESSAGE_ID),
     "react": _Doing(_MESSAGE_ID, {"emoji": checks.text}),
     "offer_commands": _Doing({"commands": _texts}),
@@ -246,6 +250,7 @@ _DOINGS: Final[Mapping[str, _Doing]] = {
     ),
     "call": _Doing({"method": checks.filled_text}, {"params": checks.json_object}),
     "tell": _Doing({"agent": _agent, **_TEXT}),
+    "queue": _Doing({}),
     "members": _Doing({}),
     "watch_members": _Doing({}),
     "state": _Doing({}, {"wait": _seconds}),

@@ -6,10 +6,12 @@ from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
+import trio
 from attrs import define, field
 
 from telegram_bus.core import identity
 from telegram_bus.core.errors import ApiError, BusError
+from telegram_bus.core.extensions import SendQueue
 from telegram_bus.core.files import files_of
 from telegram_bus.core.jsontext import dumps, loads
 from telegram_bus.core.parts import MOST_PARTS
@@ -32,9 +34,16 @@ if TYPE_CHECKING:
 __all__ = ["Sending"]
 
 ParseMode = Literal["HTML", "MarkdownV2"]
+Urgency = Literal["final", "progress"]
 
 UNCHANGED: Final = "message is not modified"
 """How Telegram refuses an edit that changes nothing (M6): what was wanted is there."""
+
+
+PRESS_SECONDS: Final = 30.0
+"""How long a person waits for what comes of a press."""
+
+PRESSES: Final = 64
 
 
 @define(kw_only=True, eq=False)
@@ -44,7 +53,10 @@ class Sending(Uploading):
     _draftless: set[float] = field(factory=set, init=False, repr=False)
     """Chats in which Telegram refused a draft: messages grow by edits there."""
 
-    async def send(
+    _pressed: dict[int, float] = field(factory=dict, init=False, repr=False)
+    """Messages whose buttons were pressed, and when that was answered."""
+
+    async def send(  # noqa: PLR0913 - as many as a message has
         self,
         text: str,
         *,
@@ -55,6 +67,7 @@ class Sending(Uploading):
         once: str | None = None,
         markdown: bool = False,
         most_parts: int = MOST_PARTS,
+        urgency: Urgency | None = None,
     ) -> SentMessage:
         """Send a message into this follower's thread; with `markdown` as Markdown reads, see `core.markdown`.
 
@@ -66,6 +79,9 @@ class Sending(Uploading):
         of this program and of leaders; who sends it again gets the first one's result, be it an ApiError or
         CommitUnknown; what is missing of several messages is sent. RequestRefused where the leader is a program that
         cannot promise it. ValueError for a text in a `parse_mode` that is too long for one message and not valid.
+
+        Where more is to be sent than Telegram takes, a message of the `urgency` "final" (a result) goes before others,
+        and one that shows "progress", which makes no sound, behind them.
         """
         return await self._send_text(
             text,
@@ -76,6 +92,7 @@ class Sending(Uploading):
             silent=silent,
             markdown=markdown,
             most_parts=most_parts,
+            urgency=urgency,
         )
 
     async def edit(
@@ -86,8 +103,12 @@ class Sending(Uploading):
         buttons: Buttons | None = None,
         parse_mode: ParseMode | None = None,
         markdown: bool = False,
+        urgency: Urgency | None = None,
     ) -> SentMessage:
         """Change the text of a message of ours; without `buttons` it has none afterwards.
+
+        Of edits that wait for their turn only the newest is made. They wait behind messages, unless their `urgency` is
+        "final" or they follow the answer to a press of a button of that message.
 
         Given as what `send` returned, all its parts are changed: more are sent, those that are too many deleted.
         That nothing had to be changed is no error.
@@ -96,15 +117,17 @@ class Sending(Uploading):
         parts = _parts(message) or [self._placed(id_of(message))]
         old = [parts[0], *(one for one in parts[1:] if not files_of(one.raw))][: len(content.bodies)]
         surplus = [one for one in parts if one not in old]
+        hint = "click" if self._was_pressed(parts[0].message_id) else urgency
         made: list[SentMessage] = []
         for number, body in enumerate(content.bodies):
             last = number == len(content.bodies) - 1 and content.file is None
             shown = keyboard(buttons) if last else None
             if number < len(old):
-                made.append(await self._change(old[number], {**body, "reply_markup": shown}, may_fall_back=markdown))
+                body["reply_markup"] = shown
+                made.append(await self._change(old[number], body, may_fall_back=markdown, hint=hint))
             else:
                 params = message_params(None, buttons=buttons if last else None) | body
-                made.append(await self._send_part(params, [None, None], may_fall_back=markdown))
+                made.append(await self._send_part(params, [None, None], may_fall_back=markdown, hint=hint))
         if content.file is not None:
             made.append(await self._send_text_file(content.file, message_params(None, buttons=buttons), None))
         for one in surplus:
@@ -156,7 +179,7 @@ class Sending(Uploading):
         reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
         await self.call("setMessageReaction", message_id=id_of(message), reaction=reaction)
 
-    async def _send_text(
+    async def _send_text(  # noqa: PLR0913 - as `send`
         self,
         text: str,
         name: tuple[str, str | None],
@@ -167,8 +190,10 @@ class Sending(Uploading):
         silent: bool = False,
         markdown: bool = False,
         most_parts: int = MOST_PARTS,
+        urgency: Urgency | Literal["click"] | None = None,
     ) -> SentMessage:
         """What `send` does; `name` is the scope and the name under which it is done once."""
+        silent = silent or urgency == "progress"
         content = content_of(text, markdown=markdown, parse_mode=parse_mode, most_parts=most_parts)
         if name[1] is not None:
             content = await self._planned(identity.call_id(name[0], name[1]), content)
@@ -180,7 +205,7 @@ class Sending(Uploading):
                     None, buttons=buttons if last else None, reply_to=None if number else reply_to, silent=silent
                 )
                 ids = call_ids(*name, number + 1)
-                made.append(await self._send_part(params | body, ids, may_fall_back=markdown))
+                made.append(await self._send_part(params | body, ids, may_fall_back=markdown, hint=urgency))
                 if name[1] is not None and not number and not content.single and not _shows(made[0], body["text"]):
                     return made[0]  # it was another text, which was sent whole
             if content.file is not None:
@@ -216,6 +241,25 @@ class Sending(Uploading):
             most_parts=most_parts,
             draftless=self._draftless if drafts else None,
         )
+
+    async def queue(self) -> dict[str, Any]:
+        """What of this follower's calls waits in the leader for Telegram's limits.
+
+        `waiting` (how many, of `limit` that may), `classes` (how many of each: `click`, `final`, `message`, `progress`,
+        `typing`), `pausedMs` (for how long Telegram wants nothing, in milliseconds).
+        """
+        ack = await self._member.ask(lambda fields: SendQueue(**fields))
+        return dict(ack.result)
+
+    def _note_press(self, message_id: Any) -> None:
+        """A press of a button of this message was answered: an edit that follows is what the person waits for."""
+        if isinstance(message_id, int):
+            self._pressed[message_id] = trio.current_time()
+            if len(self._pressed) > PRESSES:
+                del self._pressed[next(iter(self._pressed))]
+
+    def _was_pressed(self, message_id: int) -> bool:
+        return trio.current_time() - self._pressed.get(message_id, -PRESS_SECONDS) < PRESS_SECONDS
 
     async def _begin_stream(self, scope: str, once: str) -> bool:
         """Note that a stream begins under this name; whether one has begun before."""

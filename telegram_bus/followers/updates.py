@@ -32,6 +32,8 @@ class _Bus(Protocol):
     @property
     def _send_text(self) -> Callable[..., Awaitable[SentMessage]]: ...
     @property
+    def _note_press(self) -> Callable[[Any], None]: ...
+    @property
     def _open_stream(self) -> Callable[..., AbstractAsyncContextManager[Stream]]: ...
     async def call(self, method: str, **params: Any) -> Any: ...
     async def download(
@@ -114,6 +116,8 @@ class Update:
         again gets the message that its predecessor sent, whatever the text is by then.
         """
         reply_to = self.message.get("message_id")
+        if self.kind == "callback":
+            options.setdefault("urgency", "click")
         return await self._bus._send_text(text, (self.id, once), reply_to=reply_to, **options)  # noqa: SLF001
 
     def stream(self, *, once: str | None = None, **options: Any) -> AbstractAsyncContextManager[Stream]:
@@ -129,6 +133,7 @@ class Update:
         """
         if self.kind != "callback":
             raise ValueError(f"only a pressed button is answered; this is a {self.kind}: use reply()")
+        self._bus._note_press(self.message.get("message_id"))  # noqa: SLF001
         await self._bus.call(
             "answerCallbackQuery", callback_query_id=self.raw.get("id"), text=text, show_alert=alert or None
         )
