@@ -244,9 +244,9 @@ class Book:
     def topic_created(self, thread_id: int, name: str, now_ms: int) -> Changes:
         """The service message of a thread that this bot made; the first of a name settles the creation of that name.
 
-        Those of threads that have an owner, or that nobody waits for, change nothing.
+        Those of threads that have an owner, or had one, or that nobody waits for, change nothing.
         """
-        if thread_id in self._by_thread:
+        if thread_id in self._by_thread or thread_id in self._released:
             return []
         sought = [one for one in self.creations.values() if clean_name(one.name) == clean_name(name)]
         if not sought:
