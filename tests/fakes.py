@@ -208,13 +208,16 @@ class FakeTelegram:
             return {"message_id": self._next, "chat": {"id": params.get("chat_id")}, **_thread(params)}
         return True
 
-    async def download(self, path: str, write: Callable[[bytes], Awaitable[None]], _most: int) -> int:
+    async def download(
+        self, path: str, write: Callable[[int, bytes], Awaitable[None]], _most: int, start: int = 0
+    ) -> int:
         """What `BotApi.download` does: a piece at a time."""
+        self.calls.append(("download", {"path": path, "start": start}))
         content = self.results[path]
         if isinstance(content, Exception):
             raise content
-        for at in range(0, len(content), 5):
-            await write(content[at : at + 5])
+        for at in range(start, len(content), 5):
+            await write(at, content[at : at + 5])
         return len(content)
 
     def made(self, method: str) -> list[dict[str, Any]]:

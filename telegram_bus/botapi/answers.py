@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -11,7 +12,7 @@ import orjson
 
 from telegram_bus.core.errors import AnswerLost, ApiError, NotSent, RequestRefused
 
-__all__ = ["form", "read_answer"]
+__all__ = ["begin_of", "form", "read_answer"]
 
 
 def read_answer(method: str, status: int, body: bytes, retry_after: str | None = None) -> Any:
@@ -32,6 +33,14 @@ def read_answer(method: str, status: int, body: bytes, retry_after: str | None =
     if answer.get("ok") is not False:
         raise AnswerLost(f"{method}: HTTP {status} with JSON that is no answer of a Bot API server")
     raise _refusal(method, status, answer, retry_after)
+
+
+def begin_of(asked: int, status: int, content_range: str | None) -> int | None:
+    """Where the body of an answer to `Range: bytes=asked-` begins in the file; None where it is no part of it."""
+    if status == HTTPStatus.OK:
+        return 0
+    found = re.fullmatch(r"bytes ([0-9]{1,18})-[0-9]{1,18}/(?:[0-9]{1,18}|\*)", (content_range or "").strip())
+    return asked if status == HTTPStatus.PARTIAL_CONTENT and found is not None and int(found[1]) == asked else None
 
 
 def form(params: Mapping[str, Any]) -> dict[str, str]:

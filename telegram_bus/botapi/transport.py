@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from telegram.error import NetworkError
 from telegram.request import HTTPXRequest, RequestData
 
-from telegram_bus.botapi.answers import form, read_answer
+from telegram_bus.botapi.answers import begin_of, form, read_answer
 from telegram_bus.botapi.proxy import environment_proxy, shown
 from telegram_bus.botapi.uploads import PIECE, FileBody, Upload, as_form_files, seconds_for
 from telegram_bus.core.errors import AnswerLost, ApiError, BusError, NotSent, RequestRefused, SettingsError
@@ -52,6 +52,9 @@ _UNSENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+_NO_SUCH_PART: Final = (httpx.codes.PARTIAL_CONTENT, httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE)
+"""Answers to who asked for the rest of a file, and does not get it: another part, or none."""
+
 _LOGGERS: Final = ("httpx", "httpcore", *(f"httpcore.{part}" for part in ("connection", "http11", "proxy", "socks")))
 """They log addresses, and so the token, at INFO and DEBUG."""
 
@@ -149,15 +152,18 @@ class BotApi:
             return await self._post(self._files, method, params or {}, UPLOAD_ANSWER_SECONDS, files)
         return await self._post(self._calls, method, params or {}, ANSWER_SECONDS)
 
-    async def download(self, path: str, write: Callable[[bytes], Awaitable[None]], most: int) -> int:
-        """Give a file piece by piece to `write`; `path` is what getFile said. Returns the number of bytes.
+    async def download(
+        self, path: str, write: Callable[[int, bytes], Awaitable[None]], most: int, start: int = 0
+    ) -> int:
+        """Give a file to `write`, piece by piece with its place in it; `path` is what getFile said.
 
-        Raises RequestRefused for more than `most` bytes, and what `write` raises.
+        Returns the file's size. Begins at `start` where the server can (HTTP Range), else at 0. Raises RequestRefused
+        for more than `most` bytes, and what `write` raises.
         """
         url = f"{self._root}/file/bot{self._token}/{quote(path)}"
         try:
             with trio.move_on_after(ANSWER_SECONDS + seconds_for(most)):
-                return await self._fetch(url, write, most)
+                return await self._fetch(url, write, most, start)
         except BusError:
             raise
         except Exception as raised:  # noqa: BLE001 - as in `_post`
@@ -166,23 +172,21 @@ class BotApi:
             fault = AnswerLost("download: it took too long")
         raise fault
 
-    async def _fetch(self, url: str, write: Callable[[bytes], Awaitable[None]], most: int) -> int:
+    async def _fetch(self, url: str, write: Callable[[int, bytes], Awaitable[None]], most: int, start: int) -> int:
         seconds = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
         options = {"verify": self._tls, "trust_env": False, "proxy": self._proxy, "timeout": seconds}
+        headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}
         async with (
             httpx.AsyncClient(**options) as client,  # type: ignore[arg-type]
-            client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as response,
+            client.stream("GET", url, headers=headers) as response,
         ):
-            if response.status_code != httpx.codes.OK:
+            at = begin_of(start, response.status_code, response.headers.get("content-range"))
+            if at is not None:
+                return await _take(response, write, most, at)
+            if not start or response.status_code not in _NO_SUCH_PART:
                 read_answer("download", response.status_code, await response.aread())
                 raise ApiError("download", response.status_code, response.reason_phrase)
-            got = 0
-            async for piece in response.aiter_bytes(PIECE):
-                got += len(piece)
-                if got > most:
-                    raise RequestRefused(f"the file has more than {most} bytes")
-                await write(piece)
-            return got
+        return await self._fetch(url, write, most, 0)
 
     async def poll(self, params: Mapping[str, Any], window: float) -> Any:
         """getUpdates with a long poll of `window` seconds."""
@@ -303,6 +307,15 @@ def _build(connections: int, tls: ssl.SSLContext, proxy: str | None) -> HTTPXReq
     except (ValueError, httpx.InvalidURL):
         fault = f"the proxy {shown(proxy or '')} has an address that cannot be used; it looks like http://host:3128"
     raise SettingsError(fault)
+
+
+async def _take(response: httpx.Response, write: Callable[[int, bytes], Awaitable[None]], most: int, at: int) -> int:
+    async for piece in response.aiter_bytes(PIECE):
+        if at + len(piece) > most:
+            raise RequestRefused(f"the file has more than {most} bytes")
+        await write(at, piece)
+        at += len(piece)
+    return at
 
 
 class _Body(httpx.AsyncByteStream):

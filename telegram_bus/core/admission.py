@@ -134,6 +134,7 @@ class Fetch:
 
     member: Member
     file_id: str
+    resume: bool = False
 
 
 @frozen(kw_only=True)
@@ -301,7 +302,7 @@ def _decide_follower(envelope: _FollowerRequest, member: Member, registry: Regis
                 parts=envelope.files,
             )
         case FileGet():
-            return Fetch(member=member, file_id=envelope.file_id)
+            return Fetch(member=member, file_id=envelope.file_id, resume=envelope.resume is True)
         case OwnRequest():
             return Serve(member=member, request=envelope)
         case ResolveAgentTarget():

@@ -147,11 +147,15 @@ class FileSend(FollowerRequest):
 
 @frozen(kw_only=True)
 class FileGet(FollowerRequest):
-    """The follower wants a file written into the descriptor that comes beside the request."""
+    """The follower wants a file written into the descriptor that comes beside the request.
+
+    With `resume` that was empty when it was first asked for: what is in it is the file's beginning.
+    """
 
     KIND: ClassVar[str] = "x.file.get"
 
     file_id: str
+    resume: bool | None = None
 
 
 @frozen(kw_only=True)

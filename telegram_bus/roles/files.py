@@ -8,17 +8,15 @@ import logging
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
-from urllib.parse import urlsplit
 
 import trio
-from attrs import define, field, frozen
+from attrs import Factory, define, field
 
-from telegram_bus.botapi.polling import backoff
 from telegram_bus.botapi.uploads import Upload
-from telegram_bus.core.errors import AnswerLost, ApiError, NotSent, RequestRefused, SettingsError, StateError
+from telegram_bus.core.errors import RequestRefused, StateError
 from telegram_bus.core.extensions import FilePart
 from telegram_bus.core.files import safe_name
 from telegram_bus.core.permissions import Allowed
@@ -26,7 +24,7 @@ from telegram_bus.core.registry import Member
 from telegram_bus.core.scopes import local_file
 from telegram_bus.core.threads import slug
 from telegram_bus.home import Profile
-from telegram_bus.roles.folder import begin_file, finish_file
+from telegram_bus.roles.fetching import Call, Downloads, Fetching, FileLimits, mb
 from telegram_bus.roles.opening import open_below
 from telegram_bus.wire.descriptors import Descriptors
 
@@ -34,15 +32,8 @@ __all__ = ["Enclosed", "FileLimits", "Files"]
 
 log = logging.getLogger(__name__)
 
-MB: Final = 1_000_000
 REMEMBERED: Final = 16_384  # pairs of a file id and a follower: a photo has four ids, an album forty
-AT_ONCE: Final = 4  # downloads
-TRIES: Final = 3
 SAVE_AGAIN: Final = 5.0
-FOLDER: Final = 1_000 * MB  # what a peer that cannot take a file itself may have lying in its folder
-OWN_SERVER: Final = "a Bot API server of your own (--api-root) takes and gives files of up to 2000 MB"
-
-Call = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
 
 class Owners(Protocol):
@@ -53,33 +44,6 @@ class Owners(Protocol):
 
     async def own_files(self, key: str, file_ids: Sequence[str]) -> list[str]:
         """Those of the files that are the follower's."""
-
-
-class Downloads(Protocol):
-    """`BotApi` as far as it is needed here."""
-
-    async def download(self, path: str, write: Callable[[bytes], Awaitable[None]], most: int) -> int:
-        """Give the file to `write`, piece by piece."""
-
-
-@frozen(kw_only=True)
-class FileLimits:
-    """Bytes that the Bot API server takes and gives; what it refuses otherwise costs the time of the upload."""
-
-    server: str = "api.telegram.org"
-    upload: int = 50 * MB
-    download: int = 20 * MB
-
-    @property
-    def way_out(self) -> str:
-        """What to do about them, for people."""
-        return f" ({OWN_SERVER})" if self == FileLimits() else ""
-
-    @classmethod
-    def of(cls, api_root: str) -> FileLimits:
-        """Those of Telegram's own server, or of any other."""
-        host = urlsplit(api_root).hostname or api_root
-        return cls() if host == cls().server else cls(server=host, upload=2_000 * MB, download=2_000 * MB)
 
 
 @define(eq=False)
@@ -105,7 +69,7 @@ class Enclosed:
                 raise RequestRefused(f"{part.name} is empty: Telegram takes no empty files")
             if size > limits.upload:
                 raise RequestRefused(
-                    f"{part.name} has {_mb(size)} MB; {limits.server} takes {_mb(limits.upload)} MB at most: "
+                    f"{part.name} has {mb(size)} MB; {limits.server} takes {mb(limits.upload)} MB at most: "
                     f"send it in parts or compressed{limits.way_out}"
                 )
 
@@ -144,7 +108,11 @@ class Files:
     _theirs: OrderedDict[tuple[str, str], None] = field(factory=OrderedDict)
     _unsaved: dict[tuple[str, str], None] = field(factory=dict)
     _noted: trio.Event = field(factory=trio.Event)
-    _turns: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(AT_ONCE))
+    _fetching: Fetching = field(
+        init=False,
+        repr=False,
+        default=Factory(lambda files: Fetching(call=files.call, api=files.api, limits=files.limits), takes_self=True),
+    )
 
     def note(self, key: str, file_ids: Iterable[str]) -> None:
         """These files were given to the follower, which may fetch them from now on."""
@@ -212,18 +180,16 @@ class Files:
         part = FilePart(field=name, name=safe_name(shown if type(shown) is str and shown else Path(path).name))
         return Enclosed((part,), Descriptors([descriptor]))
 
-    async def fetch(self, file_id: str, beside: Descriptors | None) -> dict[str, Any]:
+    async def fetch(
+        self, member: Member, file_id: str, beside: Descriptors | None, *, resume: bool = False
+    ) -> dict[str, Any]:
         """Write a file into the one descriptor beside the request: {"size", "name"?}.
 
-        Raises RequestRefused, ApiError, and StateError where it cannot be written.
+        With `resume` what is in it is the file's beginning, which an earlier leader wrote. Raises RequestRefused,
+        ApiError, and StateError where it cannot be written.
         """
-        numbers = beside.numbers() if beside is not None else ()
-        if len(numbers) != 1:
-            raise RequestRefused("beside x.file.get one regular file has to come, open for writing")
-        flags = fcntl.fcntl(numbers[0], fcntl.F_GETFL)
-        if not flags & (os.O_WRONLY | os.O_RDWR) or flags & os.O_APPEND:
-            raise RequestRefused("the file beside x.file.get has to be open for writing, and not for appending")
-        return await self._fetch(file_id, numbers[0])
+        folder = self.profile.files(_folder(member.key))
+        return await self._fetching.into_descriptor(file_id, beside, folder, resume=resume)
 
     async def fetch_by_path(self, member: Member, file_id: Any, name: Any) -> dict[str, Any]:
         """Put a file into the folder of a follower that takes none by descriptor: {"path"}; raises as `fetch`."""
@@ -231,120 +197,11 @@ class Files:
             raise RequestRefused("downloadFile: the file id must be text")
         folder = _folder(member.key)
         await trio.to_thread.run_sync(self.profile.ensure_follower, folder)
-        directory = self.profile.files(folder)
-        used = await trio.to_thread.run_sync(_size_of, directory)
-        if used > FOLDER:
-            raise RequestRefused(f"{directory} holds {_mb(used)} MB of files: delete what is not needed any more")
-        descriptor, temporary = begin_file(directory)
-        try:
-            facts = await self._fetch(file_id, descriptor)
-            wanted = name if type(name) is str and name else facts.get("name", "file")
-            return {"path": str(finish_file(temporary, wanted))}
-        finally:
-            os.close(descriptor)
-            temporary.unlink(missing_ok=True)
-
-    async def _fetch(self, file_id: str, descriptor: int) -> dict[str, Any]:
-        async with self._turns:
-            path, size = await self._locate(file_id)
-            if size > self.limits.download:
-                raise self._too_large()
-            got = await self._copy(path, descriptor) if path.startswith("/") else await self._load(path, descriptor)
-            await _in_thread(os.ftruncate, descriptor, got)
-            return {"size": got, "name": path.rpartition("/")[2]}
-
-    async def _locate(self, file_id: str) -> tuple[str, int]:
-        try:
-            found = await self.call("getFile", {"file_id": file_id})
-        except ApiError as error:
-            if "too big" in error.description.lower() and self.limits == FileLimits():
-                raise self._too_large() from error
-            raise
-        path = found.get("file_path") if isinstance(found, dict) else None
-        if not isinstance(path, str) or not path:
-            raise RequestRefused("Telegram does not say where this file lies; ask again later")
-        size = found.get("file_size")
-        return path, size if type(size) is int else 0
-
-    async def _load(self, path: str, descriptor: int) -> int:
-        for attempt in range(TRIES):
-            at = 0
-
-            async def write(piece: bytes) -> None:
-                nonlocal at
-                await _in_thread(_write_all, descriptor, piece, at)
-                at += len(piece)
-
-            try:
-                return await self.api.download(path, write, self.limits.download)
-            except (NotSent, AnswerLost):
-                if attempt == TRIES - 1:
-                    raise
-            await trio.sleep(backoff(attempt, 1.0))
-        raise AssertionError("each attempt ends or is the last")
-
-    async def _copy(self, path: str, descriptor: int) -> int:
-        """From a Bot API server that runs with --local, and so on this machine."""
-        if self.limits == FileLimits():
-            raise RequestRefused("Telegram named a path that is none of its own; this file is not fetched")
-        got: int = await _in_thread(_copy_local, path, descriptor, self.limits.download)
-        return got
-
-    def _too_large(self) -> RequestRefused:
-        most = _mb(self.limits.download)
-        return RequestRefused(
-            f"the file is too large: {self.limits.server} gives bots {most} MB at most ({OWN_SERVER})"
-        )
-
-
-async def _in_thread(work: Callable[..., Any], *args: Any) -> Any:
-    try:
-        return await trio.to_thread.run_sync(work, *args)
-    except OSError as error:
-        raise StateError(f"the file cannot be written: {error.strerror}") from error
-
-
-def _write_all(descriptor: int, piece: bytes, at: int) -> None:
-    view = memoryview(piece)
-    while view:
-        written = os.pwrite(descriptor, view, at)
-        view, at = view[written:], at + written
-
-
-def _copy_local(path: str, descriptor: int, most: int) -> int:
-    try:
-        source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise RequestRefused(
-            f"the Bot API server keeps its files on its own disk (--local), where {path} cannot be read: "
-            f"{error.strerror}"
-        ) from error
-    try:
-        if not stat.S_ISREG(os.fstat(source).st_mode):
-            raise RequestRefused(f"{path} of the Bot API server is no regular file")
-        at = 0
-        while piece := os.pread(source, 1 << 20, at):
-            _write_all(descriptor, piece, at)
-            at += len(piece)
-            if at > most:
-                raise RequestRefused(f"{path} has more than {_mb(most)} MB")
-        return at
-    finally:
-        os.close(source)
+        named = name if type(name) is str else None
+        return await self._fetching.into_folder(file_id, named, self.profile.files(folder))
 
 
 def _folder(key: str) -> str:
     """The name of the follower's directory: its key, or what a key of a foreign kind becomes."""
     cleaned = slug(key)
     return key if cleaned == key else f"{cleaned[:48]}-{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()[:8]}"
-
-
-def _size_of(directory: Path) -> int:
-    try:
-        return sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(directory))
-    except OSError as error:
-        raise SettingsError(f"cannot look into {directory}: {error.strerror}") from error
-
-
-def _mb(size: int) -> str:
-    return f"{size / MB:.0f}" if size >= 10 * MB else f"{size / MB:.1f}"

@@ -67,7 +67,8 @@ class Judging:
                 if not owned.file(file_id):
                     return self._not_theirs(envelope, member)
             try:
-                return _accepted(envelope, await self._ports.fetch_file(member, file_id, peer.descriptors))
+                beside, resume = peer.descriptors, decision.resume
+                return _accepted(envelope, await self._ports.fetch_file(member, file_id, beside, resume=resume))
             except BusError as fault:
                 return failed(envelope, fault, method="getFile", extended=True)
 

@@ -184,7 +184,7 @@ class _Leader:
                     api=api,
                     owners=store,
                     now_ms=now_ms,
-                    limits=FileLimits.of(settings.api_root),
+                    limits=FileLimits.of(settings.api_root, settings.file_limit, settings.folder_limit),
                 ),
             ),
             deliveries=Deliveries(

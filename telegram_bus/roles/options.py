@@ -57,6 +57,9 @@ class Token:
         return f"<token of bot {self.bot_id}>"
 
 
+_BYTES: Final = {"b": 1, "kb": 1_000, "mb": 1_000_000, "gb": 1_000_000_000}
+
+
 @frozen(kw_only=True)
 class Option:
     """One setting: where it may be given, and how its text becomes a value.
@@ -126,6 +129,13 @@ def _users(value: object) -> tuple[int, ...]:
     if not users or min(users) <= 0:
         raise ValueError("must be user ids: positive numbers, several of them separated by blanks or commas")
     return users
+
+
+def _size(value: object) -> int:
+    found = re.fullmatch(r"([0-9]{1,12})\s*(b|kb|mb|gb)?", str(value).strip(), re.IGNORECASE)
+    if found is None or isinstance(value, bool) or not (size := int(found[1]) * _BYTES[(found[2] or "b").lower()]):
+        raise ValueError("must be a size such as 5 MB or 1 GB")
+    return size
 
 
 def _path(value: object) -> Path:
@@ -433,6 +443,27 @@ OPTIONS: Final[tuple[Option, ...]] = (
         metavar="YES",
         help="whether that also happens to the thread of an agent whose process is proven to be dead",
         parse=_switch,
+    ),
+    Option(
+        name="file_limit",
+        flag="--file-limit",
+        variable="TELEGRAM_BUS_FILE_LIMIT",
+        key="file_limit",
+        default_text="what the Bot API server gives",
+        metavar="SIZE",
+        help="how large a file may be that an agent fetches from the chat (5 MB, 1 GB)",
+        parse=_size,
+    ),
+    Option(
+        name="folder_limit",
+        flag="--folder-limit",
+        variable="TELEGRAM_BUS_FOLDER_LIMIT",
+        key="folder_limit",
+        default=1_000_000_000,
+        default_text="1 GB",
+        metavar="SIZE",
+        help="how much an agent's folder of fetched files may hold",
+        parse=_size,
     ),
     Option(
         name="keep_updates",

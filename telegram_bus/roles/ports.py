@@ -60,9 +60,12 @@ class LeaderPorts(Protocol):
         may come.
         """
 
-    async def fetch_file(self, member: Member, file_id: str, beside: Descriptors | None) -> Any:
+    async def fetch_file(
+        self, member: Member, file_id: str, beside: Descriptors | None, *, resume: bool = False
+    ) -> Any:
         """Writes a file into the descriptor beside the request and returns what is known of it.
 
+        With `resume` what is in it is the file's beginning.
         Raises ApiError, RequestRefused, StateError, and what else a call raises.
         """
 

@@ -38,10 +38,10 @@ TOKEN_COMMAND_SECONDS: Final = 60.0
 """Enough to type a passphrase; a detached leader has nobody to ask and must not hang."""
 
 BOT_KEY: Final = "bot"  # the id of the bot that the profile serves, kept without the token too
-_AS_THEY_ARE: Final = ("show_state", "spare", "thread_names", "clean_up", "clean_up_dead")
+_AS_THEY_ARE: Final = "show_state spare thread_names clean_up clean_up_dead file_limit folder_limit".split()
 _AS_GIVEN: Final = (
     *"api_root interpreter store_token spare socket secret_file proxy linger expire quiet_hours show_state".split(),
-    *("limits", "thread_names", "clean_up", "clean_up_dead"),
+    *("limits", "thread_names", "clean_up", "clean_up_dead", "file_limit", "folder_limit"),
 )
 _KEEP: Final = {"keep_updates": "bodies", "keep_ids": "ids", "keep_owners": "owners"}
 _EVER_MS: Final = 10**12  # 30 years
@@ -74,6 +74,8 @@ class Settings:
     thread_names: str = DEFAULT_TEMPLATE
     clean_up: Literal["keep", "close", "delete"] = "keep"
     clean_up_dead: bool = False
+    file_limit: int | None = None
+    folder_limit: int = 1_000_000_000
     limits: Limits = DEFAULT_LIMITS
     keep: Retention = field(factory=Retention)
 

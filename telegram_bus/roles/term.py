@@ -339,9 +339,11 @@ class Term:
             except BusError as error:
                 log.warning("%s was not told of its new thread: %s", key, error)
 
-    async def fetch_file(self, member: Member, file_id: str, beside: Descriptors | None) -> Any:
+    async def fetch_file(
+        self, member: Member, file_id: str, beside: Descriptors | None, *, resume: bool = False
+    ) -> Any:
         """Write a file of the member's into the descriptor beside its request."""
-        facts = await self.calls.files.fetch(file_id, beside)
+        facts = await self.calls.files.fetch(member, file_id, beside, resume=resume)
         log.debug("%s fetched a file of %d bytes", member.key, facts["size"])
         return facts
 

@@ -139,8 +139,9 @@ async def test_a_failed_upload_is_told_and_not_repeated(file: IO[bytes], answer:
 async def fetch(respond: Any, most: int = 1_000_000) -> bytes:
     got = bytearray()
 
-    async def write(piece: bytes) -> None:
+    async def write(at: int, piece: bytes) -> None:
         await trio.lowlevel.checkpoint()
+        assert at == len(got)
         got.extend(piece)
 
     fault: BusError | None = None
@@ -187,3 +188,32 @@ async def test_the_faults_of_a_download_say_what_happened() -> None:
         async with open_api(TOKEN, root="http://127.0.0.1:1") as api:
             await api.download("x", accept, 1)  # type: ignore[arg-type]
     assert "SENTINEL" not in str(unreachable.value)
+
+
+@pytest.mark.parametrize("answer", ["part", "whole", "another part", "nothing there"])
+async def test_a_download_goes_on_where_the_server_can_and_else_begins_anew(answer: str) -> None:
+    content, got, asked = os.urandom(300_000), bytearray(b"x" * 100_000), list[str]()
+
+    async def respond(request: Request) -> None:
+        wanted = dict(request.headers).get("range", "")
+        asked.append(wanted)
+        if not wanted or answer == "whole":
+            await request.answer(content)
+        elif answer == "nothing there":
+            await request.answer(b"", status=416)
+        else:
+            first = 100_000 if answer == "part" else 0
+            head = [("content-range", f"bytes {first}-299999/300000"), ("content-length", str(300_000 - first))]
+            await request.raw(
+                h11.Response(status_code=206, headers=head), h11.Data(content[first:]), h11.EndOfMessage()
+            )
+
+    async def write(at: int, piece: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        got[at : at + len(piece)] = piece
+
+    async with serve(respond) as server, open_api(TOKEN, root=server.root) as api:
+        assert await api.download("x", write, 1_000_000, 100_000) == 300_000
+    assert asked == ["bytes=100000-"] if answer in ("part", "whole") else ["bytes=100000-", ""]
+    assert bytes(got[100_000:]) == content[100_000:]
+    assert (bytes(got) == content) is (answer != "part")

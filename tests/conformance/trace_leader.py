@@ -106,7 +106,7 @@ class TraceLeader:
     def upload_root(self, member: Member) -> str | None:
         return None
 
-    async def fetch_file(self, member: Member, file_id: str, beside: object) -> Any:
+    async def fetch_file(self, member: Member, file_id: str, beside: object, *, resume: bool = False) -> Any:
         raise AssertionError("no recording has it")
 
     async def call_api(

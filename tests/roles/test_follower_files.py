@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from attrs import evolve
+from trio.testing import wait_all_tasks_blocked
 
 from telegram_bus.botapi.sender import Sender
 from telegram_bus.core.errors import AnswerLost, ApiError, RequestRefused, StateError, single_fault
@@ -251,7 +253,7 @@ async def test_a_download_that_fails_says_why(
 ) -> None:
     telegram = FakeTelegram(results)
     with enclosed(tmp_path / "a", flags=os.O_RDWR | os.O_CREAT) as into, pytest.raises(fault, match=reason):
-        await fake_files(telegram, bus_profile).fetch("f", into.descriptors)
+        await fake_files(telegram, bus_profile).fetch(member(bus_profile), "f", into.descriptors)
 
 
 async def test_a_lost_download_is_begun_anew(bus_profile: Profile, tmp_path: Path, autojump_clock: Any) -> None:
@@ -259,10 +261,144 @@ async def test_a_lost_download_is_begun_anew(bus_profile: Profile, tmp_path: Pat
     with enclosed(tmp_path / "a", flags=os.O_RDWR | os.O_CREAT) as into:
         os.write(into.descriptors.numbers()[0], b"rest of an earlier attempt")
         with pytest.raises(AnswerLost):
-            await fake_files(telegram, bus_profile).fetch("f", into.descriptors)
+            await fake_files(telegram, bus_profile).fetch(member(bus_profile), "f", into.descriptors)
         telegram.results["x"] = b"whole"
-        assert await fake_files(telegram, bus_profile).fetch("f", into.descriptors) == {"size": 5, "name": "x"}
+        assert await fake_files(telegram, bus_profile).fetch(member(bus_profile), "f", into.descriptors) == {
+            "size": 5,
+            "name": "x",
+        }
     assert (tmp_path / "a").read_bytes() == b"whole"
+
+
+class Breaking(FakeTelegram):
+    """Its downloads break off after ten bytes each, so often."""
+
+    breaks = 2
+
+    async def download(
+        self, path: str, write: Callable[[int, bytes], Awaitable[None]], _most: int, start: int = 0
+    ) -> int:
+        self.calls.append(("download", {"path": path, "start": start}))
+        content = self.results[path]
+        for at in range(start, len(content), 5):
+            if self.breaks and at >= start + 10:
+                self.breaks -= 1
+                raise AnswerLost("cut")
+            await write(at, content[at : at + 5])
+        return len(content)
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each download began."""
+        return [params["start"] for params in self.made("download")]
+
+
+@pytest.mark.parametrize("said", [27, None])
+async def test_a_download_goes_on_where_it_broke_off(
+    bus_profile: Profile, tmp_path: Path, autojump_clock: Any, said: int | None
+) -> None:
+    content = bytes(range(27))
+    telegram = Breaking({"getFile": {"file_path": "x", "file_size": said}, "x": content})
+    with enclosed(tmp_path / "a", flags=os.O_RDWR | os.O_CREAT) as into:
+        assert await fake_files(telegram, bus_profile).fetch(member(bus_profile), "f", into.descriptors)
+    assert telegram.starts == [0, 10, 20]
+    assert (tmp_path / "a").read_bytes() == content
+
+
+@pytest.mark.parametrize(("there", "starts"), [(b"", [0]), (bytes(range(10)), [10]), (bytes(range(27)), [])])
+async def test_the_next_leader_goes_on_with_what_the_first_one_wrote(
+    bus_profile: Profile, tmp_path: Path, there: bytes, starts: list[int]
+) -> None:
+    telegram = FakeTelegram({"getFile": {"file_path": "x", "file_size": 27}, "x": bytes(range(27))})
+    with enclosed(tmp_path / "a", flags=os.O_RDWR | os.O_CREAT) as into:
+        os.write(into.descriptors.numbers()[0], there)
+        files = fake_files(telegram, bus_profile)
+        got = await files.fetch(member(bus_profile), "f", into.descriptors, resume=True)
+    assert got == {"size": 27, "name": "x"}
+    assert [params["start"] for params in telegram.made("download")] == starts
+    assert (tmp_path / "a").read_bytes() == bytes(range(27))
+
+
+async def test_a_file_that_is_not_as_long_as_it_should_be_is_fetched_anew_and_then_given_up(
+    bus_profile: Profile, tmp_path: Path, autojump_clock: Any
+) -> None:
+    telegram = FakeTelegram({"getFile": {"file_path": "x", "file_size": 27}, "x": b"short"})
+    with enclosed(tmp_path / "a", flags=os.O_RDWR | os.O_CREAT) as into, pytest.raises(AnswerLost, match="as long as"):
+        await fake_files(telegram, bus_profile).fetch(member(bus_profile), "f", into.descriptors)
+    assert {params["start"] for params in telegram.made("download")} == {0}
+
+
+async def test_the_owner_of_the_bot_says_how_large_a_file_may_be(bus_profile: Profile, tmp_path: Path) -> None:
+    telegram = FakeTelegram({"getFile": {"file_path": "x", "file_size": 2_000_001}, "x": b"x" * 101})
+    telegram_takes_more = evolve(
+        fake_files(telegram, bus_profile), limits=FileLimits.of("https://api.telegram.org", 2_000_000)
+    )
+    with enclosed(tmp_path / "a", flags=os.O_RDWR | os.O_CREAT) as into:
+        with pytest.raises(RequestRefused, match=r"2\.0 MB in \(--file-limit\)"):
+            await telegram_takes_more.fetch(member(bus_profile), "f", into.descriptors)
+        assert not telegram.made("download")
+
+
+async def test_a_folder_that_is_full_takes_no_more_until_something_is_deleted(bus_profile: Profile) -> None:
+    """Only what lies in the follower's own folder counts for it."""
+    telegram = FakeTelegram({"getFile": {"file_path": "x", "file_size": 60}, "x": b"x" * 60})
+    limits = FileLimits.of("https://api.telegram.org", None, 100)
+    files = evolve(fake_files(telegram, bus_profile), limits=limits)
+    who = member(bus_profile)
+    bus_profile.ensure_follower("nora")
+    folder = bus_profile.files("nora")
+    first = await files.fetch_by_path(who, "f", "a")
+    for fetching in (files.fetch_by_path(who, "f", "b"), _into(files, who, folder)):
+        with pytest.raises(RequestRefused, match=r"--folder-limit.*delete what"):
+            await fetching
+    await _into(files, who, bus_profile.directory)
+    Path(first["path"]).unlink()  # noqa: ASYNC240
+    await _into(files, who, folder)
+
+
+async def _into(files: Files, who: Member, directory: Path) -> None:
+    descriptor, temporary = begin_file(directory)
+    try:
+        await files.fetch(who, "f", Descriptors([os.dup(descriptor)]))
+    finally:
+        os.close(descriptor)
+        temporary.unlink()
+
+
+async def test_whose_files_are_whose_outlives_the_leader(bus_profile: Profile) -> None:
+    store, commits = memory_store()
+    files = fake_files(FakeTelegram(), bus_profile, store)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(files.run)
+        files.note("nora", ["one", "two"])
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel("killed")
+    after = fake_files(FakeTelegram(), bus_profile, memory_store(commits.db)[0])
+    assert not after.belongs("one", "nora")
+    for key in ("nora", "otto"):
+        recall = after.recall(key, ["one", "three"])
+        assert recall is not None
+        await recall()
+    assert [after.belongs("one", "nora"), after.belongs("one", "otto"), after.belongs("three", "nora")] == [
+        True,
+        False,
+        False,
+    ]
+    assert after.recall("nora", ["one"]) is None
+
+
+async def test_what_a_full_disk_did_not_take_is_stored_later(bus_profile: Profile, autojump_clock: Any) -> None:
+    store, commits = memory_store()
+    files = fake_files(FakeTelegram(), bus_profile, store)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(files.run)
+        commits.fault = StateError("full")
+        files.note("nora", ["one"])
+        await trio.sleep(1)
+        commits.fault = None
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel("enough")
+    assert commits.db.execute("SELECT file_id, key FROM files").fetchall() == [("one", "nora")]
 
 
 async def test_a_server_on_this_machine_keeps_files_on_its_disk(bus_profile: Profile, tmp_path: Path) -> None:
@@ -270,19 +406,19 @@ async def test_a_server_on_this_machine_keeps_files_on_its_disk(bus_profile: Pro
     telegram = FakeTelegram({"getFile": {"file_path": str(tmp_path / "kept")}})
     files = evolve(fake_files(telegram, bus_profile), limits=FileLimits.of("http://127.0.0.1:8081"))
     with enclosed(tmp_path / "a", flags=os.O_RDWR | os.O_CREAT) as into:
-        assert (await files.fetch("f", into.descriptors))["size"] == 4
+        assert (await files.fetch(member(bus_profile), "f", into.descriptors))["size"] == 4
         telegram.results["getFile"] = {"file_path": str(tmp_path / "absent")}
         with pytest.raises(RequestRefused, match="--local"):
-            await files.fetch("f", into.descriptors)
+            await files.fetch(member(bus_profile), "f", into.descriptors)
     assert (tmp_path / "a").read_bytes() == b"kept"
 
 
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_WRONLY | os.O_APPEND])
 async def test_the_file_to_write_into_has_to_be_writable(bus_profile: Profile, tmp_path: Path, flags: int) -> None:
     with enclosed(tmp_path / "a", flags=flags | os.O_CREAT) as into, pytest.raises(RequestRefused, match="for writing"):
-        await fake_files(FakeTelegram(), bus_profile).fetch("f", into.descriptors)
+        await fake_files(FakeTelegram(), bus_profile).fetch(member(bus_profile), "f", into.descriptors)
     with pytest.raises(RequestRefused, match="one regular file"):
-        await fake_files(FakeTelegram(), bus_profile).fetch("f", None)
+        await fake_files(FakeTelegram(), bus_profile).fetch(member(bus_profile), "f", None)
 
 
 # names

@@ -109,7 +109,9 @@ class Leader:
     def upload_root(self, member: Member) -> str | None:
         return None
 
-    async def fetch_file(self, member: Member, file_id: str, beside: Descriptors | None) -> Any:
+    async def fetch_file(
+        self, member: Member, file_id: str, beside: Descriptors | None, *, resume: bool = False
+    ) -> Any:
         raise AssertionError("no file was given to anybody")
 
     async def call_api(

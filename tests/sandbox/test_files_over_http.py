@@ -53,6 +53,11 @@ def test_a_file_goes_up_and_comes_down(shared: Sandbox) -> None:
     assert (document["file_name"], document["file_size"]) == ("größe.bin", len(content))
     path = shared.call("getFile", file_id=document["file_id"])["result"]["file_path"]
     assert request(shared, "GET", f"/file/bot{shared.token}/{path}") == (200, content)
+    down = f"/file/bot{shared.token}/{path}"
+    assert request(shared, "GET", down, Range="bytes=100-") == (206, content[100:])
+    assert request(shared, "GET", down, Range="bytes=0-9") == (206, content[:10])
+    assert request(shared, "GET", down, Range=f"bytes={len(content)}-")[0] == 416
+    assert request(shared, "GET", down, Range="lines=1-2") == (200, content)
     assert request(shared, "GET", f"/file/bot{shared.token}/documents/file_999")[0] == 404
     assert request(shared, "GET", f"/file/bot{shared.token[:-3]}xxx/{path}")[0] == 401
     assert request(shared, "GET", "/file/bot1/")[0] == 404
