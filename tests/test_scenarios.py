@@ -102,12 +102,30 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "roles/test_member.py::test_an_edit_of_what_the_program_has_taken_is_another_update",
     ),
     83: ("roles/test_edits.py::test_an_edit_never_runs_a_command_of_the_leader",),
+    85: (
+        "core/test_parts.py::test_scenario_85_parts_fit_and_join_to_the_text_with_its_formatting",
+        "core/test_markdown.py::test_whatever_it_is_telegram_takes_it",
+        "e2e/test_contents.py::test_scenario_85_a_long_answer_in_markdown_arrives_whole_and_formatted",
+        "test_sending.py::test_a_text_of_too_many_messages_is_a_file_with_its_beginning_above",
+    ),
+    86: (
+        "core/test_parts.py::test_scenario_86_markup_that_is_longer_than_telegram_reads_is_read_before_it_is_cut",
+        "e2e/test_contents.py::test_scenario_86_raw_text_above_32_kib_is_cut_before_its_markup_is_read",
+    ),
+    88: (
+        "roles/test_follower_files.py::test_what_cannot_be_sent_is_refused_before_anything_is",
+        "roles/test_follower_files.py::test_a_download_that_fails_says_why",
+    ),
+    95: (
+        "test_streams.py::test_scenario_95_a_chat_that_refuses_drafts_gets_edits_and_is_remembered",
+        "e2e/test_contents.py::test_scenario_95_a_chat_that_refuses_drafts_sees_the_message_grow_by_edits",
+    ),
 }
 
 ALL: Final = (
     *(1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19, 20, 22, 23),
     *(25, 26, 28, 29, 31, 32, 34, 35, 37, 38, 40, 41, 43, 44, 46, 47),
-    *(77, 79, 80, 82, 83, 97),
+    *(77, 79, 80, 82, 83, 85, 86, 88, 95, 97),
 )
 
 

@@ -338,6 +338,15 @@ async def test_a_block_that_fails_says_that_it_is_not_all(autojump_clock: MockCl
     assert bus.shown == "half an ans" + BROKEN_OFF
 
 
+async def test_what_was_on_its_way_when_the_block_failed_is_known_and_changed(autojump_clock: MockClock) -> None:
+    bus = FakeBus(takes=2)
+    with trio.move_on_after(1):
+        async with streaming(bus) as stream:
+            await stream.write("half")
+            await trio.sleep(math.inf)
+    assert bus.shown == "half" + BROKEN_OFF
+
+
 async def test_one_that_failed_before_anything_was_shown_says_nothing(autojump_clock: MockClock) -> None:
     bus = FakeBus()
     with pytest.raises(ZeroDivisionError):

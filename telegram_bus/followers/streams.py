@@ -86,6 +86,7 @@ class Stream:
     _changed: trio.Event = field(factory=trio.Event, init=False, repr=False)
     _closed: trio.Event = field(factory=trio.Event, init=False, repr=False)
     _pause: trio.CancelScope = field(factory=trio.CancelScope, init=False, repr=False)
+    _life: trio.CancelScope = field(factory=lambda: trio.CancelScope(shield=True), init=False, repr=False)
     _shown: list[_Shown] = field(factory=list, init=False, repr=False)
     _draft: dict[str, Any] | None = field(default=None, init=False, repr=False)
     _draft_id: int = field(factory=lambda: random.randrange(1, 2**31), init=False)
@@ -109,7 +110,24 @@ class Stream:
             self._changed.set()
 
     async def _run(self) -> None:
-        """Show the newest text, one call after another, until the block has ended."""
+        """Show the newest text, one call after another, until the block has ended.
+
+        A cancelled program does not cut a call that is under way: what it sends has to be known to be changed.
+        """
+        with self._life:
+            await self._show()
+
+    def _close(self, deadline: float | None) -> None:
+        """Show nothing more; a call under way is waited for: up to `deadline`, or as long as the program waits."""
+        self._closed.set()
+        self._changed.set()
+        self._pause.cancel("the block has ended")
+        if deadline is None:
+            self._life.shield = False
+        else:
+            self._life.deadline = deadline
+
+    async def _show(self) -> None:
         try:
             await self._bus.wait_serving()
         except NoLeader:  # the end of the block says it
@@ -273,16 +291,21 @@ async def open_stream(
         most_parts=most_parts,
         draftless=draftless,
     )
+    farewell: float | None = None
     try:
         with single_fault():
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(stream._run)  # noqa: SLF001 - it is made here
-                yield stream
-                stream._closed.set()  # noqa: SLF001
-                stream._changed.set()  # noqa: SLF001
-                stream._pause.cancel("the text is complete")  # noqa: SLF001
+                try:
+                    yield stream
+                except BaseException:
+                    farewell = trio.current_time() + FAREWELL
+                    stream._close(farewell)  # noqa: SLF001
+                    raise
+                stream._close(None)  # noqa: SLF001
     except BaseException:
-        with trio.move_on_after(FAREWELL, shield=True), suppress(BusError):
+        deadline = trio.current_time() + FAREWELL if farewell is None else farewell
+        with trio.CancelScope(deadline=deadline, shield=True), suppress(BusError):
             await stream._break_off()  # noqa: SLF001
         raise
     await stream._finish()  # noqa: SLF001

@@ -77,6 +77,26 @@ def thread_of(bus: blocking.Bus) -> int:
     return bus.target.thread_id
 
 
+def test_a_message_that_grows(bus: blocking.Bus, person: Client) -> None:
+    thread = thread_of(bus)
+    with bus.stream(markdown=True) as stream:
+        stream.write("**grow")
+        stream.write("ing**")
+        assert (stream.text, stream.message) == ("**growing**", None)
+    assert stream.message is not None
+    assert stream.message.raw["text"] == "growing"
+
+    def fail() -> None:
+        with bus.stream(drafts=False) as stream:
+            stream.write("half")
+            person.wait_for_message("half …", thread_id=thread)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    person.wait_for_message("half\n\n(This is not all: it was broken off.)", thread_id=thread)
+
+
 def test_a_conversation(bus: blocking.Bus, person: Client, tmp_path: Path) -> None:
     thread = thread_of(bus)
     assert (bus.key, bus.name, bus.state, bus.reason) == ("blocker", "blocker", "serving", None)

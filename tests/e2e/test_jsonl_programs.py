@@ -163,13 +163,43 @@ def test_everything_can_be_asked_for(bus: DemoBus, person: Client, program: Prog
     assert program.ask("tell", agent="cat", text="psst")["thread_id"] == bus.thread_of("cat")
 
 
+def test_long_texts_markdown_and_growing_messages(person: Client, program: Program, tmp_path: Path) -> None:
+    thread = program.ask("state", wait=PATIENCE)["thread_id"]
+    sent = program.ask("send", text="**many** words " * 500, markdown=True, most_parts=2)
+    assert [one["message_id"] for one in sent["parts"]] == [sent["message_id"], sent["message_id"] + 1]
+    assert sent["message"]["entities"][0]["type"] == "bold"
+    assert program.ask("edit", message_id=sent["message_id"], text="*few*", markdown=True)["message"]["text"] == "few"
+
+    person.say("think", thread_id=thread)
+    said = program.until("update", text="think")
+    for piece in ("one", " **two**", " three"):
+        first = {"update": said["id"], "markdown": True} if piece == "one" else {}
+        program.write(json.dumps({"do": "stream", "stream": "s", "text": piece, **first}).encode())
+    grown = program.ask("stream_end", stream="s", text=" four")
+    assert grown["message"]["text"] == "one two three four"
+    assert grown["message"]["reply_to_message"]["message_id"] == said["message"]["message_id"]
+    program.ask("stream", stream="t", text="half", drafts=False)
+    person.wait_for_message("half …", thread_id=thread)
+    assert program.error("stream", stream="t", text="x", markdown=True)["field"] == "markdown"
+    program.ask("stream_end", stream="t", give_up=True)
+    person.wait_for_message("half\n\n(This is not all: it was broken off.)", thread_id=thread)
+    assert program.error("stream_end", stream="t")["field"] == "stream"
+    program.ask("done", update=said["id"])
+
+    large = tmp_path / "large"
+    large.write_bytes(bytes(40_000_000))
+    program.ask("send_file", path=str(large), progress=True, once="large")
+    seen = [one for one in program.told if one["event"] == "progress"]
+    assert all(0 <= one["sent"] < one["size"] == 40_000_000 for one in seen)
+
+
 def test_what_goes_wrong_is_told(person: Client, program: Program) -> None:
     program.ask("state", wait=PATIENCE)
     program.write(b"no json")
     assert program.until("answer", id=None)["error"]["code"] == "bad-request"
     assert program.error("send", text="x", colour="red")["field"] == "colour"
     assert program.error("call", method="getUpdates")["code"] == "refused"
-    api = program.error("send", text="x" * 5_000)
+    api = program.error("send", text="<b>x", parse_mode="HTML")
     assert (api["code"], api["api_code"], api["method"]) == ("api", 400, "sendMessage")
     assert program.error("send_file", path="/nowhere/at/all")["code"] == "file"
     assert program.error("tell", agent="nobody", text="x")["code"] == "refused"
