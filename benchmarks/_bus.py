@@ -21,9 +21,10 @@ from telegram_bus.core.errors import NoLeader
 from telegram_bus.home import Home, Profile, atomic_write
 from telegram_bus.store import Binding, open_store
 
-__all__ = ["FIRST_THREAD", "Place", "bind", "cpu_seconds", "leading", "memory", "one_line", "running"]
+__all__ = ["FIRST_THREAD", "UNLIMITED", "Place", "bind", "cpu_seconds", "leading", "memory", "one_line", "running"]
 
 FIRST_THREAD = 1_000_001  # above any id that the sandbox gives out
+UNLIMITED = "overall=1000000/1 private=1000000/1 group=1000000/1 typing=1000000/1 burst=1000000"  # as the sandbox is
 START = 30.0  # seconds for a leader to serve
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -48,6 +49,7 @@ class Place:
             "TELEGRAM_BUS_HOME": str(self.root / "home"),
             "XDG_STATE_HOME": str(self.root / "state"),
             "NO_PROXY": "127.0.0.1",
+            "TELEGRAM_BUS_LIMITS": UNLIMITED,
         }
 
 
