@@ -122,15 +122,14 @@ class Run:
         self.place.profile.ensure()
         sandbox = self.sandbox
         options = ["--api-root", sandbox.api_root, "--chat", str(sandbox.chat_id), "--linger", "120"]
-        options += ["--limits", LIMITS]
+        options += ["--limits", LIMITS, *([] if self.options.spare else ["--no-spare"])]
         sending = self.options.mode != "updates"
         points = [tuple(p for p in some if sending or p not in SENDING) for some in (LEADER_POINTS, FOLLOWER_POINTS)]
         wanted = [name in self.options.kill for name in ("leader", "follower")]
         for number in range(CANDIDATES):
-            more = ["--no-spare"] if number % 2 else []  # a spare is there before any candidate
             slot = Slot(
                 name=f"candidate-{number}",
-                command=python("telegram_bus", "leader", *options, *more, "--detached", "--standby"),
+                command=python("telegram_bus", "leader", *options, "--detached", "--standby"),
                 points=points[0] if wanted[0] else (),
                 pauses=(0.0, 0.0, 4.0),
                 environ={"TELEGRAM_BOT_TOKEN": sandbox.token},
@@ -321,7 +320,7 @@ def main(arguments: list[str] | None = None) -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tb-") as name, Sandbox() as sandbox:
         chance = random.Random(options.seed)
-        passes = max(4, round(options.rate * 0.8))
+        passes = max(4, round(options.rate * 0.3))
         rig = Rig(Place(Path(name)), chance, options.armed, passes, "freeze" in options.kill)
         run = Run(options, sandbox, rig, chance, began)
         trio.run(run.live)
@@ -344,12 +343,16 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=100.0, help="updates a second (100)")
     parser.add_argument("--kills", type=int, help="how many acts, those at crash points not counted (seconds / 3)")
     parser.add_argument("--armed", type=float, default=0.5, help="the share of processes with a crash point (0.5)")
+    about = "leaders keep spares, which no crash point strikes (in 3 of 10 runs)"
+    parser.add_argument("--spare", action=argparse.BooleanOptionalAction, help=about)
     parser.add_argument("--extra", type=float, default=EXTRA, help="seconds for start and end, on a busy machine (15)")
     parser.add_argument("--keep", type=Path, help="where to put the files of a run that broke a promise")
     options = parser.parse_args(arguments)
     options.kill = options.kill.split(",")
     if unknown := set(options.kill) - set(KINDS):
         parser.error(f"--kill: {', '.join(sorted(unknown))}: there is {', '.join(KINDS)}")
+    if options.spare is None:
+        options.spare = random.Random(f"spare {options.seed}").random() < 0.3
     if options.kills is None:
         options.kills = max(1, int(options.seconds / 3))
     return options
@@ -380,6 +383,7 @@ def _summary(run: Run, facts: Facts, broken: int) -> dict[str, Any]:
         "seconds": run.options.seconds,
         "mode": run.options.mode,
         "kill": run.options.kill,
+        "spare": run.options.spare,
         "started_s": round(run.started, 1),
         "drained_s": round(run.drained, 1),
         "took_s": round(time.monotonic() - run.began, 1),
