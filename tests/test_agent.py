@@ -15,6 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import telegram_bus
 from telegram_bus.agent import Bus, Keyboard, MemberInfo, SentMessage, Update, join
+from telegram_bus.core import gathering
 from telegram_bus.core.buttons import callback_data
 from telegram_bus.core.envelopes import (
     AckError,
@@ -406,6 +407,32 @@ async def test_an_update_says_what_was_done_and_by_whom(
     assert update.kind == kind
     assert update.raw == {**body, "pi_telegram_source_update_id": 1}
     assert {name: getattr(update, name) for name in expected} == expected
+
+
+async def test_what_belongs_together_is_one_update_and_finished_as_one(
+    leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "ALBUM_WAIT", 0.2)
+
+    def part(number: int, **fields: Any) -> dict[str, Any]:
+        place = {"chat": {"id": CHAT}, "from": USER, "date": 100, "message_id": number, "media_group_id": "a"}
+        return place | {"document": {"file_id": f"f{number}", "file_name": f"{number}.txt"}} | fields
+
+    async with joined(leader) as bus:
+        for number, fields in ((2, {}), (1, {"caption": "look"})):
+            await deliver(leader, number, part(number, **fields))
+        album = await anext(bus)
+        assert [one["message_id"] for one in album.parts] == [1, 2]
+        assert album.message is album.raw is album.parts[0]
+        assert (album.text, album.follows) == ("look", None)
+        assert [file.name for file in album.files] == ["1.txt", "2.txt"]
+        await deliver(leader, 3, part(3))
+        late = await anext(bus)
+        assert (late.follows, len(late.parts)) == (album.id, 1)
+        await album.done()
+    async with joined(leader) as bus:
+        again = await anext(bus)
+        assert (again.id, again.follows, again.parts) == (late.id, album.id, late.parts)
 
 
 async def test_an_update_says_how_old_it_is(bus: Bus, leader: FakeLeader) -> None:

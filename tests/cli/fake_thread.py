@@ -20,11 +20,12 @@ class Message:
     text: str
     kind: str = "message"
     message: Any = field(factory=dict)
+    more: tuple[Any, ...] = ()
     finished: trio.Event = field(factory=trio.Event)
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        return (self.message,)
+        return (self.message, *self.more)
 
     async def done(self) -> None:
         self.finished.set()

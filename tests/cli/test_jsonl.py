@@ -19,7 +19,7 @@ from attrs import define, field
 from telegram_bus.agent import Bus, SentMessage, Update
 from telegram_bus.cli import jsonl
 from telegram_bus.cli import main as command_line
-from telegram_bus.cli.jsonl import serve_jsonl
+from telegram_bus.cli.jsonl import _shown, serve_jsonl
 from telegram_bus.cli.program import Program, open_program
 from telegram_bus.core.errors import RequestRefused
 from telegram_bus.core.jsonl import _DOINGS, error_of
@@ -99,6 +99,17 @@ async def test_what_a_program_asks_for_at_its_end_is_done() -> None:
         await program.process.wait()
         bus.gate.set()
     assert (bus.sent, statuses) == (["one", "two"], [3])
+
+
+def test_a_program_sees_what_belongs_together_as_one() -> None:
+    bus: Any = FakeBus()
+    plain = _shown(Update(id="1", kind="message", raw={"text": "hi"}, bus=bus))
+    assert not {"parts", "follows", "raw"} & plain.keys()
+    more = ({"document": {"file_id": "f"}}, {"document": {"file_id": "g"}, "caption": "look"})
+    album = _shown(Update(id="2", kind="message", raw=more[0], more=more[1:], follows="1", bus=bus))
+    assert (album["text"], album["message"], album["parts"]) == ("look", more[0], list(more))
+    assert [file["file_id"] for file in album["files"]] == ["f", "g"]
+    assert album["follows"] == "1"
 
 
 async def test_a_program_hears_what_happens_in_order() -> None:

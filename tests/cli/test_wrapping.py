@@ -222,6 +222,11 @@ async def test_what_the_system_cannot_execute_is_a_usage_error(tmp_path: Path) -
         (Message("two\nlines\n"), "two\nlines\n"),
         (Message("caption", message={"photo": [{}], "caption": "caption"}), "[photo] caption\n"),
         (Message("", message={"voice": {}}), "[voice]\n"),
+        (
+            Message("look", message={"photo": [{}]}, more=({"video": {}}, {"photo": [{}]})),
+            "[photo] [video] [photo] look\n",
+        ),
+        (Message("see\n\nnews", message={"text": "see"}, more=({"text": "news"},)), "see\n\nnews\n"),
         (Message("", message={"forum_topic_edited": {}}), ""),
         (Message("text", kind="edited_message"), ""),
         (Message("", kind="reaction"), ""),

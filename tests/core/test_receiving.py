@@ -93,3 +93,10 @@ def test_a_new_target_is_taken_from_this_generation_only() -> None:
     )
     assert receive(move, SEAT) == Moved(target=new)
     assert isinstance(receive(attrs.evolve(move, recipient_registration_generation="g1"), SEAT), Turned)
+
+
+def test_a_comment_is_known_to_be_followed_where_the_leader_says_so() -> None:
+    for position, announced in (("comment", True), ("forward", False), (None, False)):
+        received = receive(forwarded(forward_comment_batch_position=position), SEAT)
+        assert isinstance(received, Incoming)
+        assert received.announced is announced

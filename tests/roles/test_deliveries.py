@@ -594,3 +594,17 @@ async def test_what_is_dropped_on_its_way_is_not_tried_again(rig: Rig) -> None:
     await wait_all_tasks_blocked()
     assert rig.outcomes() == {1: "dropped", 2: "accepted"}
     assert rig.deliveries.waiting("nora") == 0
+
+
+async def test_a_comment_is_announced_where_its_forward_waits_behind_it(rig: Rig) -> None:
+    origin: dict[str, Any] = {"forward_origin": {"type": "hidden_user", "sender_user_name": "x", "date": 1}}
+    raws = [message(1), message(2, text="see"), message(3, **origin), message(4, **origin), message(5), message(6)]
+    new = [
+        NewUpdate(update_id=raw["update_id"], kind="message", body=orjson.dumps(raw), owner_key="nora", chat_id=CHAT)
+        for raw in raws
+    ]
+    rig.deliveries.put(await rig.deliveries.store.admit_batch(new, None, 1))
+    rig.come("nora")
+    await wait_all_tasks_blocked()
+    positions = [one.forward_comment_batch_position for one in rig.envelopes if isinstance(one, ForwardMessage)]
+    assert positions == [None, "comment", "forward", "forward", None, None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from hypothesis import settings
@@ -18,7 +19,7 @@ IDS = st.sampled_from("abcdef")
 
 
 class InboxMachine(RuleBasedStateMachine):
-    """`waiting` holds bodies in order of arrival, `done` the time at which an id was finished."""
+    """`waiting` holds bodies in order of arrival, with the items that they are parts of, `done` when ids were finished."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +28,7 @@ class InboxMachine(RuleBasedStateMachine):
         self.path = self.directory / "0.sqlite3"
         self.loop = Loop()
         self.now = 1_700_000_000.0
-        self.waiting: dict[str, bytes] = {}
+        self.waiting: dict[str, tuple[bytes, str | None]] = {}
         self.done: dict[str, float] = {}
         self.open()
 
@@ -36,18 +37,37 @@ class InboxMachine(RuleBasedStateMachine):
         self.inbox = self.held.value
         assert self.inbox.notice is None
 
-    @rule(delivery=IDS, body=st.binary(max_size=8))
-    def arrives(self, delivery: str, body: bytes) -> None:
-        new = self.loop.run(self.inbox.append, delivery, "leader.forwardMessage", 1, body)
+    @rule(delivery=IDS, body=st.binary(max_size=8), part=st.booleans(), data=st.data())
+    def arrives(self, delivery: str, body: bytes, part: bool, data: st.DataObject) -> None:
+        heads = [head for head, (_, of) in self.waiting.items() if of is None and head != delivery]
+        item = data.draw(st.sampled_from(heads), "item") if part and heads else None
+        append = partial(self.inbox.append, item=item, album="x" if part else None)
+        new = self.loop.run(append, delivery, "leader.forwardMessage", 1, body)
         assert new == (delivery not in self.waiting and delivery not in self.done)
         if new:
-            self.waiting[delivery] = body
+            self.waiting[delivery] = (body, item)
+
+    @rule(delivery=IDS, edit=IDS, body=st.binary(max_size=8))
+    def is_edited(self, delivery: str, edit: str, body: bytes) -> None:
+        if edit == delivery:
+            return
+        new = self.loop.run(partial(self.inbox.amend, by=edit, source_update_id=2), delivery, body)
+        assert new == (edit not in self.waiting and edit not in self.done)
+        if new:
+            self.finished([edit])
+            if delivery in self.waiting:
+                self.waiting[delivery] = (body, self.waiting[delivery][1])
 
     @rule(delivery=IDS)
     def finishes(self, delivery: str) -> None:
         self.loop.run(self.inbox.done, delivery)
-        if self.waiting.pop(delivery, None) is not None:
-            self.done[delivery] = self.now
+        gone = [name for name, (_, item) in self.waiting.items() if delivery in (name, item)]
+        for name in gone:
+            del self.waiting[name]
+        self.finished(gone)
+
+    def finished(self, gone: list[str]) -> None:
+        self.done |= dict.fromkeys(gone, self.now)
         self.done = {name: since for name, since in self.done.items() if since >= self.now - 48 * HOUR}
 
     @rule(hours=st.sampled_from([1, 30]))
@@ -70,7 +90,8 @@ class InboxMachine(RuleBasedStateMachine):
     @invariant()
     def holds_what_it_should(self) -> None:
         found = self.loop.run(self.inbox.pending)
-        assert [(received.delivery_id, received.body) for received in found] == list(self.waiting.items())
+        assert {one.delivery_id: (one.body, one.item) for one in found} == self.waiting
+        assert [one.delivery_id for one in found] == list(self.waiting)
 
     def teardown(self) -> None:
         self.held.close()
