@@ -109,7 +109,7 @@ class Questions:
                 continue
             self._polling = True
             try:
-                answers = await self._ask_for_answers(tuple(self._asked))
+                answers = await self._ask_for_answers(tuple(self._asked - self._answers.keys()))
                 self._answers.update({one: answers[one] for one in answers if one in self._asked})
             finally:
                 self._polling = False

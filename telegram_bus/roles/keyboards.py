@@ -162,6 +162,14 @@ class Keyboards:
                 self._note(kept.id, taken=True)  # and so only once
                 self._channel[0].send_nowait(partial(self._lose, kept))
 
+    async def forget_gone(self) -> None:
+        """What is out of date was deleted from the store: whoever waits for an answer to it hears so."""
+        known = list(self._open)
+        there = {kept.id for kept in await self.store.keyboards.open_questions()}
+        for keyboard_id in known:
+            if keyboard_id not in there and (kept := self._open.pop(keyboard_id, None)) is not None:
+                self._wake(kept.key)
+
     # -- for updates
 
     async def weigh(self, info: UpdateInfo, raw: Mapping[str, Any], row: NewUpdate, ends: Ends) -> NewUpdate:

@@ -460,6 +460,7 @@ class _Leader:
         while True:
             try:
                 await self.store.purge(now_ms(), self.settings.keep)
+                await self.term.keyboards.forget_gone()
             except StateError as error:  # a full disk, say: the next time does
                 log.warning("what is out of date was not deleted: %s", error)
             await trio.sleep(PURGE_EVERY)
