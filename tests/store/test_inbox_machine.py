@@ -19,7 +19,7 @@ IDS = st.sampled_from("abcdef")
 
 
 class InboxMachine(RuleBasedStateMachine):
-    """`waiting` holds bodies in order of arrival, with the items that they are parts of, `done` when ids were finished."""
+    """`waiting`: bodies in order of arrival, with the items that they are parts of; `done`: when ids were finished."""
 
     def __init__(self) -> None:
         super().__init__()
