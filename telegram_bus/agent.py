@@ -28,6 +28,7 @@ from telegram_bus.core.extensions import FileGet
 from telegram_bus.core.files import FileInfo
 from telegram_bus.followers.calling import CALLS_AT_ONCE
 from telegram_bus.followers.contents import asked_by
+from telegram_bus.followers.handing import Handing, Recipient
 from telegram_bus.followers.members import MemberInfo, list_members, watch_members
 from telegram_bus.followers.messages import Buttons, FileKind, Keyboard, Media, SentMessage, joined, sent_message
 from telegram_bus.followers.sending import Sending
@@ -72,7 +73,14 @@ class Bus(Sending):
     out, and NoLeader after the block of `join` has ended.
     """
 
+    _handing: Handing = field(init=False, repr=False)
     _questions: Questions | None = field(default=None, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._handing = Handing(member=self._member, say=self._say_once)
+
+    async def _say_once(self, text: str, name: str) -> None:
+        await self.send(text, silent=True, once=name)
 
     @property
     def name(self) -> str | None:
@@ -208,6 +216,10 @@ class Bus(Sending):
         await self._member.ask(lambda fields: RouteAgentMessage(**fields, message=message))
         return sent
 
+    async def hand_over(self, update: Update, to: str, *, note: str | None = None) -> Recipient:
+        """What `update.hand_over()` does."""
+        return await self._handing.give(update.id, to, note)
+
     async def finish(self, update: Update) -> None:
         """What `update.done()` does."""
         crash.point("before-done")
@@ -253,6 +265,7 @@ async def join(
             )
             await nursery.start(member.run)
             bus = Bus(member=member)
+            nursery.start_soon(bus._handing.run)  # noqa: SLF001 - the same module
             if inbox.notice is not None:
                 nursery.start_soon(_tell_loss, bus, inbox.notice)
             try:

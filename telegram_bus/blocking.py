@@ -164,6 +164,16 @@ class Update:
         return self._update.sender
 
     @property
+    def handed_by(self) -> str | None:
+        """Who gave this work to us, None where nobody did."""
+        return self._update.handed_by
+
+    @property
+    def note(self) -> str | None:
+        """What that one said about it."""
+        return self._update.note
+
+    @property
     def age(self) -> float | None:
         """Seconds since the person did it; None for a pressed button."""
         return self._update.age
@@ -184,6 +194,7 @@ class Update:
 
     answer = _blocking_of_update(agent.Update.answer)
     download = _blocking_of_update(agent.Update.download)
+    hand_over = _blocking_of_update(agent.Update.hand_over)
     done = _blocking_of_update(agent.Update.done)
 
 

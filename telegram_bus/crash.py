@@ -36,11 +36,14 @@ POINTS: Final = (
     "after-intend-clean-up",
     "before-clean-up",
     "after-clean-up",
+    "after-hand-over",
     # a follower
     "after-register",
     "after-append",
     "after-take",
     "after-answer",
+    "after-freeze",
+    "before-handed",
     "before-done",
     "after-done",
 )

@@ -77,8 +77,10 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "botapi/test_poller.py::test_a_backlog_is_dropped_only_when_a_person_wants_it_and_before_anything_is_delivered",
         "test_agent.py::test_an_update_says_how_old_it_is",
     ),
-    # This release hands no work over: it refuses offers, so the donor keeps it and there is exactly one owner.
-    37: ("core/test_admission.py::test_a_handoff_needs_the_capability_of_all_three",),
+    37: (
+        "e2e/test_handing.py::test_whoever_dies_at_whatever_step_the_work_is_done_once",
+        "core/test_admission.py::test_a_handoff_needs_the_capability_of_all_three",
+    ),
     40: ("roles/test_hearing.py::test_what_waits_twice_while_polls_are_empty_makes_a_bot_deaf",),
     41: (
         "roles/test_hearing.py::test_a_machine_that_slept_is_noticed_once",

@@ -91,6 +91,7 @@ class _Desk:
             "members": self._members,
             "watch_members": self._watch_members,
             "state": self._state,
+            "hand_over": self._hand_over,
             "done": self._done,
         }
 
@@ -272,9 +273,18 @@ class _Desk:
             await self._bus.wait_serving()
         return self._facts()
 
+    async def _hand_over(self, fields: dict[str, Any]) -> dict[str, Any]:
+        update = self._update(fields)
+        recipient = await update.hand_over(fields["to"], note=fields.get("note"))
+        self._close(update)
+        return recipient._asdict()
+
     async def _done(self, fields: dict[str, Any]) -> None:
         update = self._update(fields)
         await update.done()
+        self._close(update)
+
+    def _close(self, update: Update) -> None:
         self._open.pop(update.id, None)
         self._one_done.set()
         self._one_done = trio.Event()
@@ -316,6 +326,8 @@ def _shown(update: Update) -> dict[str, Any]:
         shown["parts"] = list(update.parts)
     if update.follows is not None:
         shown["follows"] = update.follows
+    if update.handed_by is not None:
+        shown |= {"handed_by": update.handed_by, "note": update.note}
     return shown if update.message is update.raw else shown | {"raw": update.raw}
 
 

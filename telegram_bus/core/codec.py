@@ -51,6 +51,7 @@ _KINDS: Final[tuple[type[Envelope], ...]] = (
     extensions.QuestionWait,
     extensions.TypingHold,
     extensions.SendQueue,
+    extensions.UpdateHand,
 )
 """Every kind there is. A further one is a class with a `KIND` and a line here; see `shapes.reader` for its fields."""
 

@@ -17,6 +17,7 @@ __all__ = [
     "FileGet",
     "FilePart",
     "FileSend",
+    "HandedPart",
     "MembersList",
     "OperatorPurge",
     "OperatorRequest",
@@ -27,6 +28,7 @@ __all__ = [
     "SendQueue",
     "StatusGet",
     "TypingHold",
+    "UpdateHand",
     "UpdatesDrop",
     "UpdatesList",
     "UpdatesRetry",
@@ -209,6 +211,29 @@ class TypingHold(OwnRequest):
     lease: str
     ttl_ms: int
     action: str | None = None
+
+
+@frozen(kw_only=True)
+class HandedPart:
+    """One Telegram object of work that changes hands; `kind` is the name under which an update carries it."""
+
+    kind: str
+    body: Any
+
+
+@frozen(kw_only=True)
+class UpdateHand(OwnRequest):
+    """The follower gives work that it has not done to another one, `to` its name or key; `note` is for that one.
+
+    `token` (an integer below 2**42) is made once for this: the same again does nothing and is answered as before.
+    """
+
+    KIND: ClassVar[str] = "x.update.hand"
+
+    to: str
+    token: int
+    parts: tuple[HandedPart, ...]
+    note: str | None = None
 
 
 Carrying = FileSend | FileGet

@@ -254,6 +254,7 @@ _DOINGS: Final[Mapping[str, _Doing]] = {
     "members": _Doing({}),
     "watch_members": _Doing({}),
     "state": _Doing({}, {"wait": _seconds}),
+    "hand_over": _Doing({**_UPDATE, "to": checks.filled_text}, {"note": checks.text}),
     "done": _Doing(_UPDATE),
 }
 """Everything that a program may ask for."""

@@ -15,6 +15,8 @@ from attrs import define, field
 from telegram_bus.core.buttons import BUTTON_DATA
 from telegram_bus.core.files import FileInfo, files_of
 from telegram_bus.core.gathering import text_of
+from telegram_bus.core.handing import marks
+from telegram_bus.followers.handing import Recipient
 from telegram_bus.followers.messages import SentMessage
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class _Bus(Protocol):
         self, file_id: str, *, name: str | None = None, into: str | os.PathLike[str] | None = None
     ) -> Path: ...
     async def finish(self, update: Update) -> None: ...
+    async def hand_over(self, update: Update, to: str, *, note: str | None = None) -> Recipient: ...
 
 
 @define(kw_only=True, eq=False)
@@ -104,10 +107,25 @@ class Update:
         return max(0.0, time.time() - date)
 
     @property
+    def handed_by(self) -> str | None:
+        """Who gave this work to us (`hand_over`); None where a person's message came straight here."""
+        return marks(self.message if self.kind != "callback" else self.raw)[0]
+
+    @property
+    def note(self) -> str | None:
+        """What that one said about it."""
+        return marks(self.message if self.kind != "callback" else self.raw)[1]
+
+    @property
     def sender(self) -> dict[str, Any] | None:
         """Telegram's User object of who did it."""
         sender = self.raw.get("user") if self.kind == "reaction" else self.raw.get("from")
         return sender if isinstance(sender, dict) else None
+
+    @property
+    def _message_id(self) -> int | None:
+        """What an answer replies to: nothing for work that was handed over, whose message stands in another thread."""
+        return None if self.handed_by is not None else self.message.get("message_id")
 
     async def reply(self, text: str, *, once: str | None = None, **options: Any) -> SentMessage:
         """Send a message into the thread as an answer to this one; options as of `Bus.send`.
@@ -115,14 +133,14 @@ class Update:
         With `once` (a name of your choice) it is sent once for this update: a handler that died and sees the update
         again gets the message that its predecessor sent, whatever the text is by then.
         """
-        reply_to = self.message.get("message_id")
+        reply_to = self._message_id
         if self.kind == "callback":
             options.setdefault("urgency", "click")
         return await self._bus._send_text(text, (self.id, once), reply_to=reply_to, **options)  # noqa: SLF001
 
     def stream(self, *, once: str | None = None, **options: Any) -> AbstractAsyncContextManager[Stream]:
         """An answer to this one that grows while it is written; options as of `Bus.stream`, `once` as of `reply`."""
-        reply_to = self.message.get("message_id")
+        reply_to = self._message_id
         return self._bus._open_stream((self.id, once), reply_to=reply_to, **options)  # noqa: SLF001
 
     async def answer(self, text: str | None = None, *, alert: bool = False) -> None:
@@ -153,6 +171,16 @@ class Update:
         if file is None:
             raise ValueError("this update has no file: look at update.files first")
         return await self._bus.download(file.file_id, name=file.name, into=into)
+
+    async def hand_over(self, to: str, *, note: str | None = None) -> Recipient:
+        """Give this update to another follower, by its name or key, and be done with it; `note` is for its program.
+
+        At every moment one of the two has it, whoever dies. Its thread gets a line that says where the work went. A
+        follower that is away gets it when it returns. Returned is who has it now.
+
+        Raises RequestRefused where there is no such follower, or several: then it is still ours.
+        """
+        return await self._bus.hand_over(self, to, note=note)
 
     async def done(self) -> None:
         """Say that this update has been dealt with: after that it is never seen again, not even after a crash."""

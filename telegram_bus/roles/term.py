@@ -35,6 +35,7 @@ from telegram_bus.core.extensions import (
     QuestionWait,
     SendQueue,
     TypingHold,
+    UpdateHand,
 )
 from telegram_bus.core.files import file_ids
 from telegram_bus.core.health import Condition, LeaderState, advice, worst_first
@@ -55,6 +56,7 @@ from telegram_bus.roles.clean_up import CleanUps
 from telegram_bus.roles.commands import Commands
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.files import Enclosed, Files
+from telegram_bus.roles.handing import hand_over
 from telegram_bus.roles.judging import Note
 from telegram_bus.roles.keyboards import Keyboards
 from telegram_bus.roles.links import Links
@@ -358,6 +360,8 @@ class Term:
                 return self.typing.hold(member, request)
             case SendQueue():
                 return self.calls.sender.queue(member.key)
+            case UpdateHand():
+                return await hand_over(self, member, request)
             case _:
                 raise RequestRefused(f"this leader does not know what to do with {request.KIND}")
 

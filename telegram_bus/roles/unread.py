@@ -102,8 +102,11 @@ class Unread:
     async def load(self) -> None:
         """Read what an earlier process did not finish."""
         self._albums.update(await self.inbox.albums(ALBUMS))
+        given_away = {frozen.item for frozen in await self.inbox.frozen()}
         items: dict[str, Item] = {}
         for part in await self.inbox.pending():
+            if (part.item or part.delivery_id) in given_away:
+                continue
             item = items.get(part.item or "")
             if item is None:
                 item = items[part.delivery_id] = Item()
@@ -136,6 +139,14 @@ class Unread:
             if part.album is not None:
                 self._note_album(part.album, item)
         return item
+
+    def put_back(self, parts: list[Received]) -> None:
+        """An item that was to be given away, and was not taken, is the next one again."""
+        item = Item()
+        for part in parts:
+            item.grow(part, None)
+        self.waiting.appendleft(item)
+        self._changed()
 
     async def store(self, incoming: Incoming) -> None:
         """Commit an update; one that was received before is not put a second time. Raises StateError."""

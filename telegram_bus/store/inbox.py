@@ -17,7 +17,7 @@ from telegram_bus.store.database import open_database
 from telegram_bus.store.plans import find_plan, keep_plan
 from telegram_bus.store.schema import INBOX
 
-__all__ = ["Inbox", "Received", "open_inbox"]
+__all__ = ["Frozen", "Inbox", "Received", "open_inbox"]
 
 KEPT_MS: Final = 48 * 3600 * 1000
 """How long the id of a finished delivery is remembered; the leader gives up repeating it long before."""
@@ -41,6 +41,16 @@ class Received:
     item: str | None = None
     follows: str | None = None
     album: str | None = None
+
+
+@frozen
+class Frozen:
+    """An item that is being given to another follower (`recipient`, a name or key): nobody's to work on meanwhile."""
+
+    item: str
+    recipient: str
+    token: int
+    note: str | None = None
 
 
 @define(eq=False)
@@ -86,6 +96,23 @@ class Inbox:
         """The handler has finished the item: its bodies are deleted, the ids are remembered for 48 h."""
         now_ms = self.now_ms()
         await self._commits.run(lambda db: _done(db, delivery_id, now_ms))
+
+    async def freeze(self, frozen: Frozen) -> bool:
+        """Note that an item is being given away; False where it is done. What was noted first stands."""
+        now_ms = self.now_ms()
+        return await self._commits.run(lambda db: _freeze(db, frozen, now_ms))
+
+    async def thaw(self, item: str) -> None:
+        """The item was not taken: it is ours again."""
+        await self._commits.run(lambda db: db.execute("DELETE FROM handing WHERE item = ?", (item,)) and None)
+
+    async def frozen(self) -> list[Frozen]:
+        """What was being given away and is not done, the oldest first."""
+        return await self._commits.run(_frozen)
+
+    async def item(self, item: str) -> list[Received]:
+        """The parts of an item that is not done, in order of arrival."""
+        return [part for part in await self.pending() if (part.item or part.delivery_id) == item]
 
     async def pending(self) -> list[Received]:
         """What was received and is not done, in order of arrival."""
@@ -134,7 +161,24 @@ def _done(db: Connection, delivery_id: str, now_ms: int) -> None:
         "UPDATE deliveries SET done_ms = ?, body = NULL WHERE (delivery_id = ? OR item = ?) AND done_ms IS NULL",
         (now_ms, delivery_id, delivery_id),
     )
+    db.execute("DELETE FROM handing WHERE item = ?", (delivery_id,))
     db.execute("DELETE FROM deliveries WHERE done_ms < ?", (now_ms - KEPT_MS,))
+
+
+def _freeze(db: Connection, frozen: Frozen, now_ms: int) -> bool:
+    waits = "SELECT 1 FROM deliveries WHERE delivery_id = ? AND done_ms IS NULL"
+    if db.execute(waits, (frozen.item,)).fetchone() is None:
+        return False
+    db.execute(
+        "INSERT OR IGNORE INTO handing VALUES (?, ?, ?, ?, ?)",
+        (frozen.item, frozen.recipient, frozen.token, frozen.note, now_ms),
+    )
+    return True
+
+
+def _frozen(db: Connection) -> list[Frozen]:
+    rows = db.execute("SELECT item, recipient, token, note FROM handing ORDER BY since_ms, item")
+    return [Frozen(*row) for row in rows]
 
 
 def _pending(db: Connection) -> list[Received]:

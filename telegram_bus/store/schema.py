@@ -221,6 +221,13 @@ INBOX: Final = Schema(
         ALTER TABLE deliveries ADD COLUMN item TEXT;
         ALTER TABLE deliveries ADD COLUMN follows TEXT;
         ALTER TABLE deliveries ADD COLUMN album TEXT;
+        CREATE TABLE handing (
+            item TEXT PRIMARY KEY,
+            recipient TEXT NOT NULL,
+            token INTEGER NOT NULL,
+            note TEXT,
+            since_ms INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
         CREATE INDEX deliveries_item ON deliveries (item) WHERE item IS NOT NULL;
         CREATE INDEX deliveries_album ON deliveries (seq) WHERE album IS NOT NULL;
         """,

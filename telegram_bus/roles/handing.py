@@ -1,0 +1,74 @@
+"""Work that changes hands: admitted for the other follower in one transaction, which is the decision.
+
+Before it the donor has the work (frozen: its program does not get it), after it the recipient has, by the journal like
+everything else that is its own. A donor that does not hear the answer asks again with the same token.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from telegram_bus import crash
+from telegram_bus.core.codec import dumps
+from telegram_bus.core.errors import RequestRefused
+from telegram_bus.core.extensions import UpdateHand
+from telegram_bus.core.handing import handed_updates
+from telegram_bus.core.registry import Member
+from telegram_bus.core.updates import describe
+from telegram_bus.store import NewUpdate
+
+if TYPE_CHECKING:
+    from telegram_bus.roles.term import Term
+
+__all__ = ["hand_over"]
+
+log = logging.getLogger(__name__)
+
+
+async def hand_over(term: Term, member: Member, request: UpdateHand) -> dict[str, Any]:
+    """Give the work to whom the request names, and say who that is: {key, name, present}.
+
+    Raises RequestRefused where that is nobody, several, or the member itself; and StateError.
+    """
+    key, name = _recipient(term, member, request.to)
+    by = member.registration.thread_name or member.key
+    updates = handed_updates(request.token, request.parts, by, request.note)
+    rows = []
+    for update, part in zip(updates, request.parts, strict=True):
+        info = describe(update)
+        term.note_given(info, key)
+        rows.append(
+            NewUpdate(
+                update_id=info.update_id,
+                kind=part.kind,
+                body=dumps(update),
+                owner_key=key,
+                chat_id=info.chat_id,
+                thread_id=info.thread_id,
+            )
+        )
+    admitted = await term.store.admit_batch(rows, None, term.now_ms())
+    crash.point("after-hand-over")
+    term.deliveries.put(admitted)
+    if admitted:
+        log.info("%s gave work to %s", member.key, key)
+    return {"key": key, "name": name, "present": any(other.key == key for other in term.registry)}
+
+
+def _recipient(term: Term, member: Member, wanted: str) -> tuple[str, str]:
+    """The key and the name of whom `wanted` names: somebody who is here, or else somebody who has a thread."""
+    here = {other.key: other.registration.thread_name or other.key for other in term.registry}
+    known = {binding.key: binding.name for binding in term.threads.all()} | here
+    for among in (here, known):
+        if wanted in among:
+            found = [wanted]
+        else:
+            found = [key for key, name in among.items() if name.casefold() == wanted.casefold()]
+        if found == [member.key]:
+            raise RequestRefused(f"{wanted} is the follower that asks; work is given to another one")
+        if len(found) > 1:
+            raise RequestRefused(f"{len(found)} agents are called {wanted}; name one by its key: {', '.join(found)}")
+        if found:
+            return found[0], among[found[0]]
+    raise RequestRefused(f"no agent is called {wanted}; there are: {', '.join(sorted(known.values()))}")
