@@ -21,6 +21,7 @@ from attrs import define, field
 from telegram_bus import agent
 from telegram_bus.core.envelopes import Target
 from telegram_bus.core.errors import BusError, NoLeader
+from telegram_bus.core.parts import MOST_PARTS
 from telegram_bus.followers.portal import Portal, deadline_of_this
 from telegram_bus.followers.updates import UpdateKind
 from telegram_bus.roles.member import MemberState
@@ -240,6 +241,7 @@ class Bus:
     react = _blocking(agent.Bus.react)
     offer_commands = _blocking(agent.Bus.offer_commands)
     typing = _blocking(agent.Bus.typing)
+    ask_person = _blocking(agent.Bus.ask_person)
     queue = _blocking(agent.Bus.queue)
     members = _blocking(agent.Bus.members)
     tell = _blocking(agent.Bus.tell)
@@ -248,9 +250,29 @@ class Bus:
         """Make any Bot API call that the bus allows a follower, and return its result."""
         return self._run(lambda: self._bus.call(method, **params))
 
-    @functools.wraps(agent.Bus.stream)
-    def stream(self, **options: Any) -> AbstractContextManager[Stream]:
-        return _streaming(self._portal, lambda: self._bus.stream(**options))
+    def stream(
+        self,
+        *,
+        buttons: agent.Buttons | None = None,
+        reply_to: int | None = None,
+        silent: bool = False,
+        once: str | None = None,
+        markdown: bool = False,
+        most_parts: int = MOST_PARTS,
+        drafts: bool = True,
+    ) -> AbstractContextManager[Stream]:
+        """A message that grows while it is written: `with bus.stream() as stream: stream.write("…")`."""
+        begin = partial(
+            self._bus.stream,
+            buttons=buttons,
+            reply_to=reply_to,
+            silent=silent,
+            once=once,
+            markdown=markdown,
+            most_parts=most_parts,
+            drafts=drafts,
+        )
+        return _streaming(self._portal, begin)
 
     def finish(self, update: Update) -> None:
         """What `update.done()` does."""

@@ -28,6 +28,8 @@ async def tour():
         await announce(bus)
         assert (await rename(bus)).endswith("bot")
         await reports(bus, Path(sys.argv[0]))
+        await answer(bus)
+        await think(bus)
         await consult(bus, "what is the answer")
         await order(bus)
         heavy = {"telegram", "httpx", "asyncio", "rich", "starlette", "hypercorn"}
@@ -77,6 +79,7 @@ def test_every_other_piece_does_what_it_says(bus: DemoBus, tmp_path: Path) -> No
     assert bus.processes.pop("tour").wait(PATIENCE) == 0
     printed = bus.log("tour").read_text()
     assert "serving" in printed
+    assert "messages, from" in printed
     assert re.search(r"\[.*'tour'.*\]", printed)
 
 
