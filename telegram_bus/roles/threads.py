@@ -229,7 +229,7 @@ class Threads:
 
     async def _provide(self, registration: Registration) -> Binding:
         key, target = key_of(registration), registration.target
-        while (ending := self.cleaning.get(key) or self._making.get(key)) is not None:
+        while (ending := self.cleaning.get(key, self._making.get(key))) is not None:
             await ending.wait()
         known = key in self.book.bindings or key in self.book.creations
         name = None if known else await self.wanted(registration)
