@@ -201,6 +201,19 @@ async def test_one_that_is_too_long_ends_with_a_file(autojump_clock: MockClock) 
     assert stream.message.parts[-1].message_id == 999
 
 
+async def test_what_is_far_too_long_is_not_looked_at_again_and_again(autojump_clock: MockClock) -> None:
+    """What it shows meanwhile is complete; nothing is lost of the rest."""
+    bus = FakeBus()
+    async with streaming(bus, parts=2, markdown=True) as stream:
+        for _ in range(300):
+            await stream.write("word " * 400)
+            await trio.sleep(0.1)
+    assert bus.files == ["word " * 120_000]
+    assert len(bus.seen) < 6
+    with pytest.raises(RuntimeError, match="has ended"):
+        await stream.write("more")
+
+
 async def test_markdown_that_is_still_open_is_shown_as_far_as_it_goes(autojump_clock: MockClock) -> None:
     """And messages that the end makes needless go."""
     bus = FakeBus()

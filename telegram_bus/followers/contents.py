@@ -9,7 +9,17 @@ from typing import Any, Final, NamedTuple
 from telegram_bus.core.parts import CAPTION_LENGTH, MESSAGE_LENGTH, MOST_PARTS, Entity, Part, beginning, split
 from telegram_bus.core.text import units
 
-__all__ = ["HEAD_LENGTH", "Content", "asked_by", "caption_fields", "content_of", "fields_of", "file_of", "formatted"]
+__all__ = [
+    "CONVERTED",
+    "HEAD_LENGTH",
+    "Content",
+    "asked_by",
+    "caption_fields",
+    "content_of",
+    "fields_of",
+    "file_of",
+    "formatted",
+]
 
 HEAD_LENGTH: Final = 600
 """UTF-16 units of a text that are shown where the text itself is a file: a screen of a phone."""

@@ -15,7 +15,7 @@ from telegram_bus.core.envelopes import Target
 from telegram_bus.core.errors import ApiError, BusError, NoLeader, RequestRefused, single_fault
 from telegram_bus.core.parts import MESSAGE_LENGTH, Part, beginning, split
 from telegram_bus.core.text import units
-from telegram_bus.followers.contents import fields_of, file_of, formatted
+from telegram_bus.followers.contents import CONVERTED, fields_of, file_of, formatted
 from telegram_bus.followers.messages import Buttons, SentMessage, call_ids, joined, keyboard
 
 __all__ = ["Stream", "open_stream"]
@@ -93,6 +93,7 @@ class Stream:
     _least: float = field(default=PRIVATE_PACE, init=False)
     _pace: float = field(default=PRIVATE_PACE, init=False)
     _begun: bool = field(default=False, init=False)
+    _full: bool = field(default=False, init=False)  # no more of it is shown before its end
     _failed: bool = field(default=False, init=False)  # what is shown meanwhile; the end is tried all the same
 
     @property
@@ -103,8 +104,13 @@ class Stream:
         return text
 
     async def write(self, delta: str) -> None:
-        """Add to the text. It is shown soon; this waits for nothing, and never fails for the bus."""
+        """Add to the text. It is shown soon; this waits for nothing, and never fails for the bus.
+
+        Raises RuntimeError once the block has ended.
+        """
         await trio.lowlevel.checkpoint()
+        if self._closed.is_set():
+            raise RuntimeError("this stream has ended, and its text is complete: begin another one")
         if delta:
             self._pieces.append(delta)
             self._changed.set()
@@ -150,16 +156,19 @@ class Stream:
                 await trio.sleep(self._pace)
 
     async def _show_newest(self) -> None:
-        if self._failed or not self.text.strip():
+        if self._failed or self._full or not self.text.strip():
             return
         try:
             parts = self._parts()
+            full = len(parts) > self._most_parts
+            del parts[self._most_parts :]
             if self._drafting:
                 await self._update(parts[:-1], UNFINISHED, "progress")
                 await self._show_draft(parts[-1])
             if not self._drafting:
                 await self._update(parts, UNFINISHED, "progress")
             self._pace = max(self._least, self._pace / 2)
+            self._full = full
         except RequestRefused:
             self._slow_down()
         except ApiError as error:
@@ -189,9 +198,9 @@ class Stream:
             self._drafting, self._draft = False, None
 
     def _parts(self) -> list[Part]:
-        """The messages of the text so far, no more than it may have."""
-        text, entities = formatted(self.text, markdown=self._markdown)
-        return list(islice(split(text, entities, MESSAGE_LENGTH - ROOM), self._most_parts))
+        """The messages of the text so far, and one more where it has more than it may have."""
+        text, entities = formatted(self.text[:CONVERTED], markdown=self._markdown)
+        return list(islice(split(text, entities, MESSAGE_LENGTH - ROOM), self._most_parts + 1))
 
     async def _update(self, parts: list[Part], mark: str, hint: str) -> None:
         """Have the messages show these parts; the mark stands behind the last of them."""
@@ -238,10 +247,9 @@ class Stream:
         """Have all of the text there."""
         if not self.text.strip():
             return
-        text, entities = formatted(self.text, markdown=self._markdown)
-        parts = list(islice(split(text, entities, MESSAGE_LENGTH - ROOM), self._most_parts + 1))
+        parts = self._parts()
         file = None
-        if len(parts) > self._most_parts:
+        if len(parts) > self._most_parts or len(self.text) > CONVERTED:
             file, notice = file_of(self.text, markdown=self._markdown)
             del parts[self._most_parts :]
             parts[-1] = _marked(parts[-1], f" …\n\n{notice}")
@@ -261,7 +269,7 @@ class Stream:
     async def _break_off(self) -> None:
         """Say that the text is not all, in place of its mark; where nothing was shown, nothing is said."""
         if self._shown or self._draft is not None:
-            await self._update(self._parts(), BROKEN_OFF, "final")
+            await self._update(self._parts()[: self._most_parts], BROKEN_OFF, "final")
 
 
 @asynccontextmanager
