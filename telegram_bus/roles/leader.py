@@ -209,7 +209,7 @@ class _Leader:
         )
         threads = self.term.threads
         threads.wanted = partial(wanted_name, settings.thread_names)
-        threads.say, threads.move = self.notices.say, self.term.move
+        threads.say, threads.move, threads.named = self.notices.say, self.term.move, self.term.note_name
         threads.serving = lambda: (state := self.term.polling.value) is not None and state.state == "serving"
         self.visibility = Visibility(threads=threads)
         self.clean_ups = self.term.clean_ups = CleanUps(

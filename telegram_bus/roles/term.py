@@ -316,6 +316,13 @@ class Term:
         await self.move(member.key, made)
         return evolve(call, args=(call.args[0], {**call.body, "message_thread_id": made.thread_id}, *call.args[2:]))
 
+    def note_name(self, binding: Binding) -> None:
+        """A thread may have another name: its agent is found by that from now on."""
+        member, target = self.registry.by_key(binding.key), Target(chat_id=binding.chat_id, thread_id=binding.thread_id)
+        if member is None or member.target != target or member.registration.thread_name == binding.name:
+            return
+        self.registry.move(member, target, binding.name)
+
     async def move(self, key: str, binding: Binding) -> None:
         """A follower that is here has another thread from now on, and is told so."""
         member = self.registry.by_key(key)
@@ -529,8 +536,13 @@ class Term:
 
     def choices(self) -> list[Choice]:
         """The agents that are here, by name."""
-        here = [Choice(member.key, member.registration.thread_name or member.key) for member in self.registry]
+        here = [Choice(member.key, self._name(member)) for member in self.registry]
         return sorted(here, key=lambda one: one.name.casefold())
+
+    def _name(self, member: Member) -> str:
+        """As a person may have named its thread; else as the leader did."""
+        binding = self.threads.of_key(member.key)
+        return binding.name if binding is not None else member.registration.thread_name or member.key
 
     def note_doing(self, key: str, doing: Doing | None) -> None:
         """An agent says what it does (None: nothing any more)."""
@@ -568,7 +580,7 @@ class Term:
             doing = self.doings.get(key)
             lines.append(
                 AgentLine(
-                    name=(member.registration.thread_name or name) if member is not None else name,
+                    name=self._name(member) if member is not None else name,
                     link=None if binding is None or shares else thread_link(binding.chat_id, binding.thread_id),
                     online=member is not None,
                     age=(now - since) / 1000,

@@ -75,7 +75,8 @@ class Threads:
     """The bindings of one bot's chat; every change is in the store before its follower hears of it.
 
     `wanted` is what a follower's thread shall be called (None: the palette decides), `move` tells a live follower of
-    another thread, `say` tells people in the main chat, `serving` says whether polls come through.
+    another thread, `say` tells people in the main chat, `serving` says whether polls come through, `named` hears of
+    each thread whose row was changed, since its name may be another.
     """
 
     store: Store = field(repr=False)
@@ -86,6 +87,7 @@ class Threads:
     move: Callable[[str, Binding], Awaitable[None]] = field(default=_nobody_moves, repr=False)
     say: Callable[[str], None] = field(default=log.warning, repr=False)
     serving: Callable[[], bool] = field(default=lambda: True, repr=False)
+    named: Callable[[Binding], None] = field(default=lambda _: None, repr=False)
     book: Book = field(init=False)
     outage: str | None = None
     """Why nothing is sent into any thread just now; None: it is."""
@@ -220,6 +222,9 @@ class Threads:
             raise
         self._changed.set()
         self._changed = trio.Event()
+        for row in owed:
+            if isinstance(row, Binding):
+                self.named(row)
 
     async def wait_changed(self) -> None:
         """Wait until something about any thread has changed."""

@@ -180,8 +180,8 @@ async def looked_for(rig: Rig, nursery: trio.Nursery) -> None:
 
 def created(thread: int, name: str = "Nora", sender: int = BOT) -> dict[str, Any]:
     """The service message of a topic."""
-    fields = {"forum_topic_created": {"name": name, "icon_color": 7322096}, "text": None}
-    return message(5, thread=thread, sender={"id": sender}, **fields)
+    topic = {"name": name, "icon_color": 7322096}
+    return message(5, thread=thread, sender={"id": sender}, forum_topic_created=topic)
 
 
 async def test_a_thread_whose_answer_was_lost_is_found_by_its_service_message(

@@ -32,7 +32,7 @@ class Topics(FakeTelegram):
     silent: bool = False
     """Whether answers to createForumTopic get lost, although the topic is made."""
 
-    async def call(  # type: ignore[override]
+    async def call(
         self, method: str, params: Mapping[str, Any] | None = None, _chat: int | None = None, **more: Any
     ) -> Any:
         params = dict(params or {})
