@@ -25,7 +25,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.botapi.poller import run_poller
 from telegram_bus.botapi.polling import PollState
-from telegram_bus.core.errors import NotSent, StateError
+from telegram_bus.core.errors import StateError
 from telegram_bus.home import Home, Profile
 from telegram_bus.roles.absences import GRACE
 from telegram_bus.roles.deliveries import REFUSALS
@@ -38,7 +38,6 @@ from tests.botapi.test_poller import CONFLICT, ScriptedTelegram, updates
 from tests.e2e.test_faults import PATIENCE, Machine, until
 from tests.fakes import CHAT, FakeTelegram, message
 from tests.roles.term_rig import Rig, running
-from tests.roles.test_calls import Rig as CallsRig
 
 ROOT: Final = Path(__file__).parent
 
@@ -71,7 +70,15 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
     17: ("roles/test_starter.py::test_programs_that_a_follower_wraps_never_start_a_leader",),
     23: ("roles/test_starter.py::test_twenty_at_once_start_one_leader",),
     25: ("roles/test_member.py::test_an_update_is_acknowledged_with_its_receipt_once_it_is_stored",),
-    31: ("roles/test_calls.py::test_what_is_not_known_stays_so",),
+    31: (
+        "roles/test_calls.py::test_what_is_not_known_stays_so",
+        "roles/test_outbox.py::test_scenario_31_unknown_is_told_once_and_sent_again_by_one_press",
+        "e2e/test_outbox.py::test_scenario_31_what_perhaps_went_out_is_told_once_and_sent_again_by_a_press",
+    ),
+    32: (
+        "roles/test_outbox.py::test_scenario_32_a_long_answer_goes_on_at_the_part_that_failed",
+        "e2e/test_outbox.py::test_scenario_32_a_long_answer_goes_on_at_the_part_that_failed",
+    ),
     35: (
         "roles/test_absences.py::test_a_backlog_is_delivered_and_its_age_is_told_once",
         "botapi/test_poller.py::test_a_backlog_is_dropped_only_when_a_person_wants_it_and_before_anything_is_delivered",
@@ -94,6 +101,16 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "botapi/test_transport.py::test_calls_go_through_the_proxy_of_the_environment",
     ),
     47: ("botapi/test_transport.py::test_a_poll_has_a_connection_of_its_own_and_names_its_window",),
+    61: ("roles/test_outbox.py::test_scenario_61_a_message_in_another_thread_is_deleted_and_its_owner_hears_of_it",),
+    62: ("roles/test_outbox.py::test_scenario_62_a_refused_thread_is_never_left_out",),
+    74: (
+        "roles/test_outbox.py::test_scenario_74_a_call_into_an_upgraded_group_goes_out_once_in_the_supergroup",
+        "roles/test_outbox.py::test_scenario_74_an_edit_in_an_upgraded_group_goes_on_there_too",
+    ),
+    76: (
+        "roles/test_outbox.py::test_scenario_76_a_blocked_chat_is_parked_until_its_person_writes_again",
+        "e2e/test_outbox.py::test_scenario_76_a_person_who_blocked_the_bot_gets_nothing_until_they_write_again",
+    ),
     77: ("e2e/test_belonging.py::test_scenario_77_an_album_is_one_item_with_its_files_in_order_and_its_caption",),
     79: ("e2e/test_belonging.py::test_scenario_79_an_album_survives_the_death_of_its_leader_at_part_two_of_four",),
     80: ("e2e/test_belonging.py::test_scenario_80_a_text_that_the_client_split_is_one_item_as_it_was",),
@@ -127,6 +144,7 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
 ALL: Final = (
     *(1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19, 20, 22, 23),
     *(25, 26, 28, 29, 31, 32, 34, 35, 37, 38, 40, 41, 43, 44, 46, 47),
+    *(61, 62, 74, 76),
     *(77, 79, 80, 82, 83, 85, 86, 88, 95, 97),
 )
 
@@ -340,30 +358,6 @@ def test_scenario_29_what_comes_while_its_owner_is_away_is_kept_and_told_once(ma
     assert again.got() == ["kept 0", "kept 1", "kept 2"]
     told = [one for one in machine.sandbox.messages(thread_id=thread) if "Kept for" in one.get("text", "")]
     assert len(told) == 1
-
-
-async def test_scenario_32_a_long_answer_goes_on_where_it_broke_off(autojump_clock: MockClock) -> None:
-    first = CallsRig()
-    parts = [f"part {number}" for number in range(1, 6)]
-    async with trio.open_nursery() as nursery:
-        await nursery.start(first.sender.run)
-        for number, part in enumerate(parts, 1):
-            if number == 3:
-                first.telegram.results["sendMessage"] = NotSent("the network went away")
-            try:
-                await first.send(f"a{number}", part, call_id=f"part-{number}")
-            except NotSent:
-                break
-        nursery.cancel_scope.cancel("killed")
-    first.telegram.results.clear()
-    sent = len(first.telegram.calls)
-    second = CallsRig(telegram=first.telegram, earlier=first.commits)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(second.sender.run)
-        for number, part in enumerate(parts, 1):
-            await second.send(f"b{number}", part, call_id=f"part-{number}")
-        nursery.cancel_scope.cancel("done")
-    assert [params["text"] for _, params in first.telegram.calls[sent:]] == parts[2:]
 
 
 _fuzzed: list[bytes] = []

@@ -1,0 +1,134 @@
+"""Messages that meet trouble on their way, with the real processes: parts that wait, answers that get lost, blocks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from telegram_bus.testing import Sandbox
+from tests.e2e.test_faults import PATIENCE, Agent, Machine, machine, until
+
+__all__ = ["machine"]
+
+ANSWERER = """
+import sys, trio, telegram_bus
+
+async def main():
+    async with telegram_bus.join(name="nora") as bus:
+        async for update in bus:
+            print("got", update.text, flush=True)
+            text = "".join(f"{sys.argv[1]} line {number:04d} of a long answer\\n" for number in range(500))
+            sent = await update.reply(text, once="answer")
+            print("sent", len(sent.parts), flush=True)
+            await update.done()
+
+trio.run(main)
+"""
+
+
+def answerer(machine: Machine, words: str) -> Agent:
+    output = machine.root / f"answerer-{len(machine.agents)}.out"
+    with output.open("wb") as stdout:
+        process = subprocess.Popen([sys.executable, "-c", ANSWERER, words], env=machine.environ, stdout=stdout)
+    machine.agents.append(Agent(process, output))
+    return machine.agents[-1]
+
+
+ECHO = """
+import sys, trio, telegram_bus
+
+async def main():
+    async with telegram_bus.join(name="nora") as bus:
+        async for update in bus:
+            try:
+                sent = await update.reply(f"nora says {update.text}", once="answer")
+                print("sent", sent.message_id, flush=True)
+            except telegram_bus.BusError as error:
+                print(type(error).__name__, error, flush=True)
+                if "again" not in sys.argv:
+                    continue
+            await update.done()
+
+trio.run(main)
+"""
+
+
+def echo(machine: Machine, *arguments: str) -> Agent:
+    output = machine.root / f"echo-{len(machine.agents)}.out"
+    with output.open("wb") as stdout:
+        process = subprocess.Popen([sys.executable, "-c", ECHO, *arguments], env=machine.environ, stdout=stdout)
+    machine.agents.append(Agent(process, output))
+    return machine.agents[-1]
+
+
+def sent(sandbox: Sandbox, thread: int) -> list[str]:
+    """What stands in the thread, in order."""
+    calls = sandbox.record(kind="call", method="sendMessage", ok=True)
+    mine = [call for call in calls if int(call["params"].get("message_thread_id", 0)) == thread]
+    return [call["params"]["text"] for call in sorted(mine, key=lambda call: float(call["began"]))]
+
+
+def test_scenario_32_a_long_answer_goes_on_at_the_part_that_failed(machine: Machine) -> None:
+    """Part 3 has to wait, leader and program are killed, and the next program has other words by then."""
+    machine.lead()
+    first = answerer(machine, "first")
+    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    machine.sandbox.order_fault(
+        "refuse", method="sendMessage", thread_id=thread, skip=2, code=429, parameters={"retry_after": 4}
+    )
+    machine.say("tell me all", thread)
+    until(lambda: machine.sandbox.record(kind="call", method="sendMessage", code=429))
+    first.kill()
+    machine.kill_leader()
+    assert len(sent(machine.sandbox, thread)) == 2
+
+    second = answerer(machine, "second")
+    second.wait_said("sent ")
+    parts = sent(machine.sandbox, thread)
+    whole = "".join(f"first line {number:04d} of a long answer\n" for number in range(500))
+    assert "".join("".join(parts).split()) == "".join(whole.split())
+    assert len(parts) == 5
+    assert first.said() == ["got tell me all"]
+
+
+def test_scenario_31_what_perhaps_went_out_is_told_once_and_sent_again_by_a_press(machine: Machine) -> None:
+    """Telegram has the message, and its answer got lost; the leader dies, too, before anybody presses."""
+    machine.lead()
+    agent = echo(machine)
+    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    machine.sandbox.order_fault("drop", method="sendMessage", thread_id=thread)
+    machine.say("hello", thread)
+    agent.wait_said("CommitUnknown")
+    notice = machine.wait_answer("Perhaps sent", thread)
+    status = machine.status()
+    assert status is not None
+    assert (status["sends"]["unknown"], status["followers"][0]["unknown"]) == (1, 1)
+    assert "1 message perhaps sent, the newest of nora" in machine.run("status").stdout
+    machine.kill_leader()
+    until(lambda: (now := machine.status()) is not None and now["sends"]["unknown"] == 1)
+
+    machine.sandbox.press(notice, "Send again")
+    until(lambda: len([text for text in sent(machine.sandbox, thread) if text == "nora says hello"]) == 2)
+    until(lambda: any(m.get("text", "").endswith("Sent again.") for m in machine.sandbox.messages(thread_id=thread)))
+    agent.kill()
+    again = echo(machine)  # its handler runs anew, and gets what was sent by the press
+    again.wait_said("sent ")
+    assert [text for text in sent(machine.sandbox, thread) if "hello" in text].count("nora says hello") == 2
+
+
+def test_scenario_76_a_person_who_blocked_the_bot_gets_nothing_until_they_write_again(machine: Machine) -> None:
+    """The follower hears at once that the chat is closed; the message is sent when it is open again, and asked for."""
+    machine.lead()
+    agent = echo(machine, "again")
+    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    machine.say("first", thread)
+    agent.wait_said("sent ")
+    machine.sandbox.order_fault("refuse", method="sendMessage", thread_id=thread, code=403)
+    machine.say("second", thread)
+    agent.wait_said("ApiError")
+    status = machine.status()
+    assert status is not None
+    assert status["sends"]["parked"] == [{"chat_id": machine.sandbox.chat_id, "why": "the person has blocked the bot"}]
+    machine.say("third", thread)
+    machine.wait_answer("nora says third", thread)
+    assert sent(machine.sandbox, thread) == ["nora says first", "nora says third"]
