@@ -246,6 +246,26 @@ class Bus:
     members = _blocking(agent.Bus.members)
     tell = _blocking(agent.Bus.tell)
 
+    @contextmanager
+    def typing_for(self, ttl: float = 600.0, *, action: str = "typing") -> Iterator[None]:
+        """Show that this follower is typing while the block runs: `with bus.typing_for(): …`."""
+        scope = trio.CancelScope()
+
+        async def hold() -> None:
+            with scope:
+                async with self._bus.typing_for(ttl, action=action):
+                    await trio.sleep_forever()
+
+        async def end() -> None:
+            scope.cancel("the work is done")
+            await trio.lowlevel.checkpoint()
+
+        self._portal.soon(hold)
+        try:
+            yield
+        finally:
+            self._portal.soon(end)
+
     def call(self, method: str, **params: Any) -> Any:
         """Make any Bot API call that the bus allows a follower, and return its result."""
         return self._run(lambda: self._bus.call(method, **params))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import trio
 
-from telegram_bus.agent import Bus, Media, MemberInfo, SentMessage, Update
+from telegram_bus.agent import Bus, Keyboard, Media, MemberInfo, SentMessage, Update
 from telegram_bus.cli.program import Program
 from telegram_bus.cli.wrapping import FAREWELL, SILENCE
 from telegram_bus.core.errors import BusError, LineTooLong
@@ -68,6 +68,7 @@ class _Desk:
         self._places = trio.Semaphore(AT_ONCE)
         self._turn: trio.Event | None = None  # set when the last of those in order has been answered
         self._watching = False
+        self._typing_scope = trio.CancelScope()
         self._streams: dict[str, HeldStream] = {}
         self._reading = trio.CancelScope()
         self._ended = False
@@ -79,6 +80,7 @@ class _Desk:
             "react": self._react,
             "offer_commands": self._offer_commands,
             "typing": self._typing,
+            "ask": self._ask,
             "answer": self._answer,
             "send_file": self._send_file,
             "send_album": self._send_album,
@@ -151,7 +153,8 @@ class _Desk:
         except BadRequest as fault:
             await self._fail(fault.id, fault)
             return
-        await self._places.acquire()
+        if request.do != "ask":  # a person may take days, and others shall have a place meanwhile
+            await self._places.acquire()
         before, after = None, None
         if request.do in IN_ORDER:
             before, after = self._turn, trio.Event()
@@ -163,6 +166,8 @@ class _Desk:
             if before is not None:
                 await before.wait()
             fields = dict(request.fields)
+            if isinstance(fields.get("buttons"), dict):
+                fields["buttons"] = Keyboard(**fields["buttons"])
             if fields.pop("progress", False) and request.id is not None:
                 fields["progress"] = partial(self._tell_progress, request.id)
             result = await self._doings[request.do](fields)
@@ -172,7 +177,8 @@ class _Desk:
             if request.id is not None:
                 await self.tell("answer", id=request.id, ok=True, result=result)
         finally:
-            self._places.release()
+            if request.do != "ask":
+                self._places.release()
             if after is not None:
                 after.set()
 
@@ -199,8 +205,23 @@ class _Desk:
     async def _offer_commands(self, fields: dict[str, Any]) -> None:
         await self._bus.offer_commands(fields["commands"])
 
-    async def _typing(self, _fields: dict[str, Any]) -> None:
-        await self._bus.typing()
+    async def _typing(self, fields: dict[str, Any]) -> None:
+        self._typing_scope.cancel("something else was asked for")
+        seconds = fields.get("seconds")
+        if seconds is None:
+            await self._bus.typing()
+        elif seconds:
+            self._typing_scope = trio.CancelScope()
+            self._around.start_soon(self._type, seconds, self._typing_scope)
+
+    async def _type(self, seconds: float, scope: trio.CancelScope) -> None:
+        with scope:
+            async with self._bus.typing_for(seconds):
+                await trio.sleep(seconds)
+
+    async def _ask(self, fields: dict[str, Any]) -> Any:
+        answer = await self._bus.ask_person(fields.pop("question"), **fields)
+        return {"answer": str(answer), "value": answer.value, "number": answer.number, "sender": answer.sender}
 
     async def _answer(self, fields: dict[str, Any]) -> None:
         await self._update(fields).answer(**fields)

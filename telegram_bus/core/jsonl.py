@@ -17,6 +17,7 @@ from telegram_bus.core.errors import (
     ApiError,
     BusError,
     CommitUnknown,
+    Expired,
     InvalidEnvelope,
     NoLeader,
     RequestRefused,
@@ -104,6 +105,8 @@ def error_of(fault: BaseException) -> dict[str, Any]:
             facts = {"code": "answer-lost"}
         case NoLeader():
             facts = {"code": "left"}
+        case Expired():
+            facts = {"code": "expired"}
         case RequestRefused():
             facts = {"code": fault.code or "refused", "method": fault.method}
         case BusError():
@@ -134,18 +137,26 @@ def _checked(doing: _Doing, given: dict[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def _buttons(value: Any) -> list[list[tuple[str, str]]]:
+def _buttons(value: Any) -> Any:
+    """Rows of buttons, or an object with `rows` and more to say of them."""
+    if type(value) is dict:
+        return _checked(_KEYBOARD, {name: one for name, one in value.items() if one is not None})
+    return _rows(value)
+
+
+def _rows(value: Any) -> list[list[tuple[str, Any]]]:
     rows: tuple[Any, ...] = checks.array_of(checks.array_of(_button, 1), 0)(value)
     return [list(row) for row in rows]
 
 
-def _button(value: Any) -> tuple[str, str]:
-    if type(value) is not list or len(value) != 2 or not all(type(one) is str for one in value):
-        raise Mismatch("must be [label, data], both strings")
-    label, data = value
-    if not 1 <= len(data.encode("utf-8", "replace")) <= 64:
-        raise Mismatch("must have data of 1 to 64 bytes")
-    return label, data
+def _button(value: Any) -> tuple[str, Any]:
+    if type(value) is not list or len(value) != 2 or type(value[0]) is not str:
+        raise Mismatch("must be [label, data], the label a string")
+    return value[0], value[1]
+
+
+def _choice(value: Any) -> str | tuple[str, Any]:
+    return value if type(value) is str else _button(value)
 
 
 def _seconds(value: Any) -> float:
@@ -197,6 +208,8 @@ _ITEM: Final = _Doing(
     {}, {**_SOURCE, "kind": checks.choice(*ALBUM_KINDS), "caption": checks.text, "name": checks.filled_text}, _WHICH
 )
 
+_KEYBOARD: Final = _Doing({"rows": _rows}, {"one_time": checks.boolean, "users": checks.array_of(checks.integer)})
+
 _DOINGS: Final[Mapping[str, _Doing]] = {
     "send": _Doing(_TEXT, {**_MESSAGE, **_LONG, **_URGENCY, **_REPLY_TO}),
     "reply": _Doing({**_UPDATE, **_TEXT}, {**_MESSAGE, **_LONG, **_URGENCY}),
@@ -207,7 +220,16 @@ _DOINGS: Final[Mapping[str, _Doing]] = {
     "delete": _Doing(_MESSAGE_ID),
     "react": _Doing(_MESSAGE_ID, {"emoji": checks.text}),
     "offer_commands": _Doing({"commands": _texts}),
-    "typing": _Doing({}),
+    "typing": _Doing({}, {"seconds": _seconds}),
+    "ask": _Doing(
+        {"question": checks.filled_text},
+        {
+            "choices": checks.array_of(_choice),
+            "once": checks.filled_text,
+            "allow_text": checks.boolean,
+            "users": checks.array_of(checks.integer),
+        },
+    ),
     "answer": _Doing(_UPDATE, {"text": checks.text, "alert": checks.boolean}),
     "send_file": _Doing(
         {},

@@ -190,7 +190,7 @@ def test_every_request_has_a_method() -> None:
     assert set(desk._doings) == set(_DOINGS)
     assert set(_DOINGS) > jsonl.IN_ORDER
     assert {name for name in dir(Bus) if not name.startswith("_")} - {
-        "key", "name", "target", "state", "reason", "states", "wait_serving", "finish",
+        "key", "name", "target", "state", "reason", "states", "wait_serving", "finish", "ask_person", "typing_for",
     } <= set(_DOINGS)  # fmt: skip
 
 
