@@ -285,8 +285,7 @@ class _Leader:
                 # in this order: who finds a new leader at the endpoint shall not read the record of an earlier one
                 await self.lease.publish_record(self.endpoint.public, self.identity)
                 self.lease.check()
-                self.endpoint.publish()
-                self.absences.note_open()
+                self._open()
                 crash.point("after-publish")
                 nursery.start_soon(self._prune)
                 nursery.start_soon(self._follow_members)
@@ -316,6 +315,12 @@ class _Leader:
         """Send under the limits that hold, what earlier leaders have sent included."""
         await self.windows.recall(self.sender.budget, sure=self.store.notice is None)
         await self.sender.run(task_status=task_status)
+
+    def _open(self) -> None:
+        """From now on followers find this leader."""
+        self.endpoint.publish()
+        self.term.opened.set(trio.current_time())
+        self.absences.note_open()
 
     async def _poll(self) -> None:
         await run_poller(

@@ -27,7 +27,7 @@ __all__ = ["Known", "LobbyDesk", "look_up_owner"]
 
 log = logging.getLogger(__name__)
 
-PROMOTION_GRACE: Final = 2.5  # seconds in which the followers of a leader that died find the next one (section 10)
+PROMOTION_GRACE: Final = 2.5  # seconds in which the followers of a leader that died come to the next one (section 10)
 LOBBY_BATCH: Final = 256  # of what an earlier leader left unanswered; older people have long asked again
 
 _OUT: Final = {
@@ -158,8 +158,9 @@ class LobbyDesk:
 
     async def _let_owners_come(self) -> None:
         """Where a store was lost only the followers know which threads are theirs: they register soon."""
-        age = (self.term.now_ms() - self.term.since_ms) / 1000
-        await trio.sleep(min(PROMOTION_GRACE, max(0.0, PROMOTION_GRACE - age)))
+        opened = await self.term.opened.wait_for(lambda since: since is not None)
+        assert opened is not None
+        await trio.sleep_until(opened + PROMOTION_GRACE)
 
     def _owner_may_come(self, way: Lobby, info: UpdateInfo) -> bool:
         return (info.thread_id is not None and self._store_is_new()) or (

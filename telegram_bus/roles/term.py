@@ -164,6 +164,8 @@ class Term:
     keep: Retention = field(factory=Retention)
     since_ms: int = field(factory=now_ms)
     polling: Watched[PollState | None] = field(factory=lambda: Watched(None))
+    opened: Watched[float | None] = field(factory=lambda: Watched(None))
+    """Since when this leader can be found (Trio's clock): the followers of the one before begin to return then."""
     troubles: dict[LeaderState, str] = field(factory=dict)
     stop_wanted: trio.Event = field(factory=trio.Event)
     pid: int = 0

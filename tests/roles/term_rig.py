@@ -141,5 +141,6 @@ async def running(rig: Rig, *, opened: bool = True) -> AsyncIterator[Rig]:
         await nursery.start(rig.absences.run)
         if opened:
             rig.absences.note_open()
+            rig.term.opened.set(trio.current_time())
         yield rig
         nursery.cancel_scope.cancel("the test is over")
