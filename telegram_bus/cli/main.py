@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "demo": ("telegram_bus.cli.demo", "a bot, a leader and two agents on this machine; no token needed"),
     "leader": ("telegram_bus.cli.leader", "run the leader in the foreground"),
     "follower": ("telegram_bus.cli.follower", "give any program a thread of its own"),
+    "send": ("telegram_bus.cli.send", "say one thing in a thread, from a script or by hand"),
     "status": ("telegram_bus.cli.status", "who leads, and which followers live"),
     "start": ("telegram_bus.cli.start", "start the leader in the background"),
     "stop": ("telegram_bus.cli.stop", "stop the leader, and keep it stopped"),
