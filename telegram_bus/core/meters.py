@@ -48,7 +48,7 @@ class Limits(NamedTuple):
     typing: Rate = Rate(5, 1.0)
 
     def __str__(self) -> str:
-        rates = [f"{name}={rate.most}/{rate.seconds:.12g}" for name, rate in zip(_RATES, self._rates(), strict=True)]
+        rates = [f"{name}={rate.most}/{rate.seconds:.9g}" for name, rate in zip(_RATES, self._rates(), strict=True)]
         return " ".join([*rates, f"burst={self.burst}"])
 
     def _rates(self) -> tuple[Rate, ...]:
