@@ -103,8 +103,11 @@ class DemoBus:
 
 
 @contextmanager
-def open_demo_bus(directory: Path, port: int = 0) -> Iterator[DemoBus]:
-    """A sandbox and a leader that serves its owner, in `directory`, until the block ends."""
+def open_demo_bus(directory: Path, port: int = 0, *, forum: bool = False) -> Iterator[DemoBus]:
+    """A sandbox and a leader that serves its owner, in `directory`, until the block ends.
+
+    With `forum` in the owner's forum, instead of the private chat.
+    """
     environ = _environment(directory)
     sandbox, address = _start_sandbox(directory, environ, port)
     bus = DemoBus(
@@ -115,7 +118,9 @@ def open_demo_bus(directory: Path, port: int = 0) -> Iterator[DemoBus]:
         processes={"sandbox": sandbox},
     )
     try:
-        options = ("--api-root", address["api_root"], "--chat", str(address["chat_id"]))
+        owner = str(address["chat_id"])
+        place = ("--chat", str(address["forum_id"]), "--allow", owner) if forum else ("--chat", owner)
+        options = ("--api-root", address["api_root"], *place)
         bus.start("leader", [*BUS, "leader", *options], {"TELEGRAM_BOT_TOKEN": address["token"]})
         yield bus
     finally:

@@ -127,8 +127,8 @@ class LobbyDesk:
             await self.closed(rules.chat_id, _OUT[info.membership])
         elif info.membership is not None or info.sender_id in rules.allowed:
             await self.opened(rules.chat_id)
-        in_thread = info.kind == "message" and info.thread_id is not None
-        if info.membership is not None or (in_thread if share.everyone else info.chat_is_private and not in_thread):
+        news = info.kind == "message" and (info.thread_id is not None) == share.everyone
+        if info.membership is not None or (news and (share.everyone or info.chat_is_private)):
             share.look_again()
 
     def put(self, update: StoredUpdate) -> None:

@@ -96,7 +96,7 @@ class Sharing:
 
     def present(self) -> list[Choice]:
         """The agents that share the main chat and are here."""
-        found = [Choice(member.key, _name(member)) for member in self.members if member.shares]
+        found = [Choice(member.key, self._name_of(member.key)) for member in self.members if member.shares]
         return sorted(found, key=lambda one: one.name.casefold())
 
     # -- for followers
@@ -126,9 +126,14 @@ class Sharing:
             return body
         if method.startswith("send") and method != "sendChatAction":
             self.spoke_last = key
-        binding = self.threads.of_key(key)
-        name = _name(member) if member is not None else binding.name if binding is not None else key
-        return sharing.signed(method, body, name, forum=self.forum)
+        return sharing.signed(method, body, self._name_of(key), forum=self.forum)
+
+    def _name_of(self, key: str) -> str:
+        """As a person may have named its thread while there were threads; else as the leader named it."""
+        member, binding = self.members.by_key(key), self.threads.of_key(key)
+        if binding is not None:
+            return binding.name
+        return _name(member) if member is not None else key
 
     # -- modes
 

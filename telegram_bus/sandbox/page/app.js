@@ -4,6 +4,7 @@ import { act, follow, loadState, Refused } from "/page/api.js";
 import { ask, toast } from "/page/ask.js";
 import { Composer } from "/page/composer.js";
 import { byId, iconButton } from "/page/dom.js";
+import { closeMenu, openMenu } from "/page/menu.js";
 import { Messages } from "/page/messages.js";
 import { Panel } from "/page/panel.js";
 import { Pins } from "/page/pins.js";
@@ -80,7 +81,7 @@ function draw({ jump = false } = {}) {
   const thread = shownThread();
   if (byId("app").classList.toggle("in-chat", view.thread !== null)) composer.grow();
   if (!document.hidden && (view.thread !== null || wide())) store.markSeen(view.chat, thread);
-  showSidebar(store, { ...view, thread: view.thread === null && !wide() ? null : thread }, go);
+  showSidebar(store, { ...view, thread: view.thread === null && !wide() ? null : thread }, { go, menu: topicMenu });
   panel.settings(store.settings);
   place.show(store, view);
   trouble.show(store.flood, store.faults);
@@ -119,12 +120,26 @@ function statusOf(chat, topic) {
   return [closed && "closed", chat.has_topics && chat.title, `${chat.members.length + Number(inside)} members`, bot].filter(Boolean).join(" · ");
 }
 
-function topicTools(chat, topic) {
+// What can be done to a thread, in its header and in the menu of its entry in the list.
+function topicDoings(chat, topic) {
+  const closing = { icon: topic.closed ? "unlock" : "lock", label: topic.closed ? "Reopen the thread" : "Close the thread", act: () => doing(topic.closed ? "topics/reopen" : "topics/close", { thread_id: topic.thread_id }) };
   return [
-    iconButton("pen", "Rename the thread", () => rename(topic)),
-    chat.is_forum && iconButton(topic.closed ? "unlock" : "lock", topic.closed ? "Reopen the thread" : "Close the thread", () => doing(topic.closed ? "topics/reopen" : "topics/close", { thread_id: topic.thread_id })),
-    iconButton("trash", "Delete the thread", () => removeTopic(topic)),
+    { icon: "pen", label: "Rename the thread", act: () => rename(topic) },
+    chat.is_forum && closing, // Telegram closes no thread of a private chat
+    { icon: "trash", label: "Delete the thread", act: () => removeTopic(topic), danger: true },
   ].filter(Boolean);
+}
+
+const topicTools = (chat, topic) => topicDoings(chat, topic).map((item) => iconButton(item.icon, item.label, item.act));
+
+function topicMenu(event, topic) {
+  openMenu(event, topicDoings(store.chats.get(view.chat), topic), topic.name);
+}
+
+function switchThreads(on) {
+  const chat = store.chats.get(view.chat);
+  if (chat.type === "private") return doing("settings", { threaded_mode: on });
+  return doing("chat/forum", { forum: on, user_id: store.owner });
 }
 
 function generalTools(chat) {
@@ -226,6 +241,11 @@ function online(yes) {
 // -- listening ---------------------------------------------------------------------------------------
 
 byId("new-thread").addEventListener("click", newThread);
+byId("threads-on").addEventListener("click", (event) => { // it moves when the sandbox says so, not before
+  event.preventDefault();
+  switchThreads(!store.chats.get(view.chat).has_topics);
+});
+byId("threads").addEventListener("scroll", () => closeMenu(), { passive: true });
 byId("back").addEventListener("click", () => go({ thread: null }));
 byId("to-end").addEventListener("click", () => byId("scroll").scrollTo({ top: byId("scroll").scrollHeight, behavior: "smooth" }));
 byId("scroll").addEventListener("scroll", () => { toEnd.stays = isAtEnd(); drawToEnd(); }, { passive: true });

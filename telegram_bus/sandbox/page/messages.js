@@ -3,6 +3,7 @@
 import { contents, inWords } from "/page/content.js";
 import { Kept, dayOf, el, icon, iconButton, timeOf } from "/page/dom.js";
 import { Polls } from "/page/poll.js";
+import { colourOf, smallDisc } from "/page/sidebar.js";
 import { isService, serviceText } from "/page/store.js";
 import { richText } from "/page/text.js";
 
@@ -104,7 +105,7 @@ export class Messages {
     }
     const mine = message.from.id === me;
     const bubble = el("div", { class: "bubble" },
-      message.chat.type !== "private" && !mine && !look.joined && el("div", { class: "sender" }, store.name(message.from.id)),
+      message.chat.type !== "private" && !mine && !look.joined && senderLine(message.from.id, store.name(message.from.id)),
       message.reply_to_message && this.quote(store, message),
       message.forward_origin && el("div", { class: "origin" }, `Forwarded from ${store.name(message.forward_origin.sender_user?.id)}`),
       message.poll ? this.polls.show(message, me) : contents(message),
@@ -187,6 +188,12 @@ function inAlbums(messages) {
 
 const daySign = (date) => el("p", { class: "day" }, el("span", {}, dayOf(date)));
 
+function senderLine(id, name) {
+  const line = el("div", { class: "sender" }, smallDisc(id, name), el("span", {}, name));
+  line.style.setProperty("--who", colourOf(id));
+  return line;
+}
+
 function typingBubble() {
   return el("div", { class: "message theirs" }, el("div", { class: "bubble typing", "aria-label": "typing" }, el("i"), el("i"), el("i")));
 }
@@ -201,7 +208,9 @@ function draftBubble(draft, stop) {
 function emptySign(store, chatId, thread, me, start) {
   if (chatId === me && thread === 0) {
     return el("div", { class: "empty" }, el("strong", {}, "Nothing here yet"),
-      el("span", {}, "Write to the bot, or open one of the threads. Every agent that joins gets a thread of its own."),
+      el("span", {}, store.chats.get(chatId).has_topics
+        ? "Write to the bot, or open one of the threads. Every agent that joins gets a thread of its own."
+        : "Write to the bot. Without threads all agents share this chat."),
       el("button", { class: "main-button", type: "button", onclick: start }, "Start"));
   }
   const words = thread === 0

@@ -15,7 +15,18 @@ export function paintIcon(disc, topic, title) {
   disc.classList.toggle("general", !topic);
 }
 
-export function showSidebar(store, view, go) {
+/** The colour of a person or a bot: the same wherever its name stands. */
+export const colourOf = (id) => COLOURS[Math.abs(id) % COLOURS.length];
+const COLOURS = ["#c8553d", "#c9822b", "#7a5cc7", "#2f9a62", "#2b93b5", "#4a78f0", "#c2508f"];
+
+/** A small disc with a name's first letter, in the colour of who that is. */
+export function smallDisc(id, name) {
+  const disc = el("span", { class: "avatar tiny", "aria-hidden": "true" }, [...name][0]?.toUpperCase() ?? "?");
+  disc.style.setProperty("--disc", colourOf(id));
+  return disc;
+}
+
+export function showSidebar(store, view, { go, menu }) {
   byId("bot-name").textContent = store.bot.first_name;
   byId("bot-user").textContent = `@${store.bot.username}`;
   showTabs(store, view, go);
@@ -23,8 +34,11 @@ export function showSidebar(store, view, go) {
   const chat = store.chats.get(view.chat);
   const own = chat.has_topics && (chat.type !== "private" || store.settings.users_create_topics);
   byId("new-thread").hidden = !own;
-  byId("list-title").textContent = chat.has_topics ? "Threads" : "Chat";
-  threads.show(store.threads(view.chat).map((entry) => threadItem(store, view, entry, go)));
+  const fixed = chat.type === "group" || (chat.type === "supergroup" && view.me !== store.owner);
+  byId("list-title").textContent = chat.has_topics ? "Threads" : fixed ? "Chat" : "Threads off";
+  byId("threads-switch").hidden = fixed;
+  byId("threads-on").checked = Boolean(chat.has_topics);
+  threads.show(store.threads(view.chat).map((entry) => threadItem(store, view, entry, { go, menu })));
 }
 
 function showTabs(store, view, go) {
@@ -50,7 +64,7 @@ function showActing(store, view, go) {
   select.value = String(view.me);
 }
 
-function threadItem(store, view, { thread, topic, last, unread, key }, go) {
+function threadItem(store, view, { thread, topic, last, unread, key }, doings) {
   const chat = store.chats.get(view.chat);
   const title = store.title(view.chat, thread);
   const marks = chat.has_topics && chat.is_forum ? marksOf(topic ?? chat.general) : [];
@@ -58,17 +72,17 @@ function threadItem(store, view, { thread, topic, last, unread, key }, go) {
   const current = thread === view.thread;
   const words = typing ? "typing …" : snippet(store, view, last);
   const look = JSON.stringify([title, topic, last?.date, words, typing, current, unread, marks]);
-  return threads.node(`${store.instance}/${key}`, look, () => makeItem({ thread, topic, title, last, words, typing, current, unread, marks }, go));
+  return threads.node(`${store.instance}/${key}`, look, () => makeItem({ thread, topic, title, last, words, typing, current, unread, marks }, doings));
 }
 
 const marksOf = ({ closed, hidden }) => (hidden ? ["hidden"] : closed ? ["closed"] : []);
 
-function makeItem({ thread, topic, title, last, words, typing, current, unread, marks }, go) {
+function makeItem({ thread, topic, title, last, words, typing, current, unread, marks }, { go, menu }) {
   const disc = el("span", { class: "avatar", "aria-hidden": "true" });
   paintIcon(disc, topic, title);
   return el("li", {}, el("button", {
     type: "button", class: "thread", "aria-current": current ? "true" : undefined, "data-thread": thread,
-    onclick: () => go({ thread }),
+    onclick: () => go({ thread }), oncontextmenu: topic && ((event) => menu(event, topic)), "aria-haspopup": topic && "menu",
   },
   disc,
   el("span", { class: "thread-name" }, title, marks.map((mark) => el("span", { class: "closed-mark" }, mark))),

@@ -1,0 +1,134 @@
+"""By hand on the page, with a real bus: threads that people make, rename, close and delete, and chats without any."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telegram_bus.cli.demo_bus import BUS, DemoBus, open_demo_bus
+from tests.browser import chromium
+from tests.e2e.test_browser import SHELL, open_thread, write
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+PATIENCE = 30_000  # ms
+
+
+@contextmanager
+def at_the_page(directory: Path, *, forum: bool) -> Iterator[tuple[Page, DemoBus]]:
+    with open_demo_bus(directory, forum=forum) as bus:
+        bus.start("echo", [sys.executable, "-m", "telegram_bus.cli.demo_agent"])
+        bus.start("shell", [*BUS, "follower", "--name", "shell", "--", "sh", "-c", SHELL])
+        for name in ("echo", "shell"):
+            bus.thread_of(name)
+        with chromium() as browser:
+            context = browser.new_context(viewport={"width": 1200, "height": 800}, reduced_motion="reduce")
+            page = context.new_page()
+            page.set_default_timeout(PATIENCE)
+            address = bus.person.address
+            chat = address["forum_id"] if forum else address["chat_id"]
+            page.goto(f"{address['page']}#{address['chat_id']}/{chat}/0")
+            page.wait_for_selector(".thread >> text=echo")
+            yield page, bus
+            context.close()
+
+
+def menu(page: Page, thread: str, item: str) -> None:
+    """What a right click on a thread offers."""
+    page.locator(".thread", has_text=thread).first.click(button="right")
+    page.get_by_role("menuitem", name=item).click()
+
+
+def new_thread(page: Page, name: str) -> None:
+    page.get_by_role("button", name="New thread", exact=True).click()
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("button", name="Create", exact=True).click()
+    page.wait_for_selector(f"header >> text={name}")
+
+
+def press(page: Page, label: str) -> None:
+    page.locator(".key", has_text=label).last.click()
+
+
+def test_people_s_hands_in_a_private_chat(tmp_path: Path) -> None:
+    """Rename; a thread of nobody, given once and then for good; deletion; threads off and on."""
+    with at_the_page(tmp_path, forum=False) as (page, bus):
+        menu(page, "shell", "Rename the thread")
+        page.get_by_label("Name", exact=True).fill("Workshop")
+        page.get_by_role("button", name="Rename", exact=True).click()
+        open_thread(page, "Workshop")
+        write(page, "still you?")
+        page.wait_for_selector("article.theirs >> text=shell heard still you?")
+
+        new_thread(page, "Ideas")
+        write(page, "who reads this?")
+        page.wait_for_selector("article.theirs >> text=No agent has this thread. 1 message waits: who shall get it?")
+        write(page, "anybody?")
+        press(page, "echo")
+        page.wait_for_selector("article.theirs >> text=Given to echo: 2 messages.")
+        open_thread(page, "echo")
+        page.wait_for_selector("article.theirs >> text=who reads this?")
+        page.wait_for_selector("article.theirs >> text=anybody?")
+
+        open_thread(page, "Ideas")
+        write(page, "and for good?")
+        page.wait_for_selector("article.theirs >> text=1 message waits")
+        press(page, "Make it someone's thread")
+        page.wait_for_selector("article.theirs >> text=Whose thread shall this be")
+        press(page, "Workshop")
+        page.wait_for_selector("article.theirs >> text=shell heard and for good?")
+        page.locator(".thread", has_text="Workshop").wait_for(state="detached")
+
+        new_thread(page, "Junk")
+        menu(page, "Junk", "Delete the thread")
+        page.get_by_role("button", name="Delete", exact=True).click()
+        page.locator(".thread", has_text="Junk").wait_for(state="detached")
+
+        page.get_by_label("This chat has threads").click()
+        page.wait_for_selector(".thread >> text=Main chat")
+        write(page, "hello?")
+        page.wait_for_selector("article.theirs >> text=switch on Threaded Mode")
+        page.wait_for_selector("article.theirs >> text=Whom do you write to?")
+        press(page, "echo")
+        page.wait_for_selector("article.theirs >> text=echo: You said: hello?")
+        write(page, "/agents")
+        page.wait_for_selector("article.theirs >> text=you write to it")
+
+        page.get_by_label("This chat has threads").click()
+        page.wait_for_selector(".thread >> text=echo")
+        open_thread(page, "echo")
+        bus.thread_of("echo")
+        write(page, "back again")
+        page.wait_for_selector("article.theirs >> text=You said: back again")
+        open_thread(page, "Ideas")
+        write(page, "you too?")
+        page.wait_for_selector("article.theirs >> text=shell heard you too?")
+
+
+def test_people_s_hands_in_a_forum(tmp_path: Path) -> None:
+    """A closed thread is still answered; General is the leader's; without topics the group is shared by name."""
+    with at_the_page(tmp_path, forum=True) as (page, _):
+        menu(page, "echo", "Close the thread")
+        page.wait_for_selector(".thread >> text=closed")
+        open_thread(page, "echo")
+        write(page, "closed, but here")
+        page.wait_for_selector("article.theirs >> text=You said: closed, but here")
+        open_thread(page, "General")
+        write(page, "/status")
+        page.wait_for_selector("article.theirs >> text=last poll")
+        page.wait_for_selector("article.theirs >> text=echo — here")
+
+        page.get_by_label("This chat has threads").click()
+        page.wait_for_selector("article.theirs >> text=switch on Topics in the group's settings")
+        write(page, "/use shell")
+        page.wait_for_selector("article.theirs >> text=You write to shell now")
+        write(page, "in one room")
+        page.wait_for_selector("article.theirs >> text=shell: shell heard in one room")
