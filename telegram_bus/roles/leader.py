@@ -196,6 +196,8 @@ class _Leader:
             keep=settings.keep,
             pid=os.getpid(),
         )
+        # a person who pressed a button waits for it
+        self.term.keyboards.call = partial(self.sender.call, urgency="click", patient=True)
         self.notices = Notices(chat_id=settings.chat, call=partial(self.sender.call, patient=True))
         self.sender.parked.report = self.notices.say
         self.absences = Absences(
