@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -37,6 +39,9 @@ class Visibility:
 
     threads: Threads
     _found: dict[int, float] = field(factory=dict)  # threads that were found to be gone, and when
+    _refused: dict[int, float] = field(factory=dict)  # threads that are there and take no messages, and since when
+    _pause: float = LOOK_AGAIN
+    _paused_at: float = -math.inf
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Judge reports until cancelled."""
@@ -72,9 +77,13 @@ class Visibility:
         if how == "closed":
             await self.threads.note(book.closed(thread_id, closed=True))
             return
-        if binding.gone_ms is not None or await self.prove(binding) != "gone":
+        if binding.gone_ms is not None:
             return
-        now = trio.current_time()
+        verdict, now = await self.prove(binding), trio.current_time()
+        if verdict == "there":
+            await self._note_refused(thread_id, now)
+        if verdict != "gone":
+            return
         self._found = {one: when for one, when in self._found.items() if now - when < WINDOW}
         self._found[thread_id] = now
         await self._look_around()
@@ -103,6 +112,31 @@ class Visibility:
         """Threads that are thought to be there, the newest first: the most likely ones to be in use."""
         there = [one for one in self.threads.all() if one.gone_ms is None and one.thread_id not in self._found]
         return sorted(there, key=lambda one: -one.since_ms)
+
+    async def _note_refused(self, thread_id: int, now: float) -> None:
+        """A thread is there and takes no messages: many of them are an outage too, whose end only sending shows."""
+        self._refused = {one: when for one, when in self._refused.items() if now - when < WINDOW}
+        self._refused[thread_id] = now
+        if len(self._refused) < MANY:
+            return
+        again = now - self._paused_at < self._pause + WINDOW
+        self._pause = min(self._pause * 2, LONGEST_PAUSE) if again else LOOK_AGAIN
+        self._refused.clear()
+        self.threads.outage = f"Telegram refuses messages for {MANY} and more threads that are there"
+        log.warning("%s; nothing is sent into threads for %.0f s", self.threads.outage, self._pause)
+        try:
+            await trio.sleep(self._pause)
+        finally:
+            self._end_outage()
+            self._paused_at = trio.current_time()
+
+    def _end_outage(self) -> None:
+        """What was reported meanwhile says nothing of the time from here on."""
+        self.threads.outage = None
+        self._found.clear()
+        with suppress(trio.WouldBlock):
+            while True:
+                self.threads.reports[1].receive_nowait()
 
     async def _look_around(self) -> None:
         """Whether other threads are gone too: as few looks as will tell."""
@@ -136,8 +170,7 @@ class Visibility:
         try:
             await self._wait_clear(missing, began)
         finally:
-            threads.outage = None
-            self._found.clear()
+            self._end_outage()
         log.warning("the threads of chat %d can be judged again", threads.chat_id)
         for thread_id in missing:
             binding = self._bound(thread_id)

@@ -317,3 +317,23 @@ async def test_a_thread_that_telegram_gives_again_has_one_owner(rig: Rig) -> Non
     assert await rig.stored() == list(rig.threads.all())
     rig.telegram.results.clear()
     assert (await rig.provide("a", "Nora")).target.thread_id == 102
+
+
+async def test_scenario_52_forty_threads_come_back_without_a_call(rig: Rig) -> None:
+    """Whatever is restarted: the leader, the agents, both; a name that an agent brings changes nothing either."""
+    for number in range(40):
+        await rig.provide(f"agent-{number}", f"Agent {number}")
+    before = rig.threads.all()
+    rig.telegram.calls.clear()
+    for restart in (1, 2):
+        rig = await rig.successor()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(rig.threads.run)
+            for number in range(40):
+                told = registration(f"agent-{number}", instance=f"agent-{number}:{restart}", thread_name="other")
+                await rig.threads.provide(told)
+            nursery.cancel_scope.cancel("all are here")
+    assert rig.telegram.calls == []
+    assert {(one.key, one.thread_id, one.name) for one in rig.threads.all()} == {
+        (one.key, one.thread_id, one.name) for one in before
+    }

@@ -156,3 +156,28 @@ async def test_in_a_private_chat_nothing_is_opened(tmp_path: Path) -> None:
     await rig.threads.note(rig.threads.book.closed(thread, closed=True))
     await rig.agent("nora", run=2)
     assert rig.telegram.asked() == ["createForumTopic"]
+
+
+async def test_scenario_59_a_wave_of_refusals_changes_nothing_and_is_waited_out(
+    rig: Rig, autojump_clock: MockClock
+) -> None:
+    """Whether Telegram says of the threads only that they take no messages, or that there are none."""
+    threads = await with_agents(rig, *"abcdef")
+    before = await rig.stored()
+    async with running(rig):
+        for lost in (False, True):
+            rig.telegram.lost = lost
+            for thread in threads.values():
+                rig.threads.thread_missing(CHAT, thread, "not found")
+            await trio.sleep(10)
+            with pytest.raises(RequestRefused, match="nothing is sent into threads just now"):
+                await rig.threads.before_output("a")
+            await trio.sleep(110)
+            rig.telegram.lost = False
+            await trio.sleep(300)
+            assert rig.threads.outage is None
+            assert await rig.threads.before_output("a") is None
+    assert set(rig.telegram.asked()) == {"editForumTopic"}
+    assert len(rig.telegram.asked()) < 30
+    assert await rig.stored() == before
+    assert rig.said == []
