@@ -93,7 +93,7 @@ class Calls:
         try:
             return await send(call)
         except ApiError as error:
-            instead = await self.outbox.notice(call, error)
+            instead = await self.outbox.passage.notice(call, error)
             if instead is None:
                 raise
         return await send(instead)

@@ -232,7 +232,7 @@ class _Leader:
         self.lobby = LobbyDesk(term=self.term, rules=self._rules, call=self.sender.call, migrate=self._migrate)
         self.lobby.bind = self._give_thread
         outbox = self.term.calls.outbox
-        outbox.thread_missing, outbox.chat_migrated = self._thread_missing, self._migrated
+        outbox.passage.thread_missing, outbox.passage.chat_migrated = self._thread_missing, self._migrated
         self.lobby.opened, self.lobby.closed = outbox.parking.opened, outbox.parking.closed
         self.term.buttons.register(outcomes.AGAIN, outbox.doubts.pressed)
         self.sender.dress = self._dress

@@ -211,7 +211,7 @@ async def test_scenario_61_a_message_in_another_thread_is_deleted_and_its_owner_
     thread: int | None, autojump_clock: MockClock
 ) -> None:
     rig, missing = Rig(), []
-    rig.calls.outbox.thread_missing = lambda *facts: missing.append(facts)
+    rig.calls.outbox.passage.thread_missing = lambda *facts: missing.append(facts)
     stray = {"message_id": 77, "chat": {"id": CHAT}, "text": "hi"}
     rig.telegram.results["sendMessage"] = stray if thread is None else {**stray, "message_thread_id": thread}
     async with leading(rig):
@@ -226,7 +226,7 @@ async def test_scenario_61_a_message_in_another_thread_is_deleted_and_its_owner_
 
 async def test_scenario_62_a_refused_thread_is_never_left_out(autojump_clock: MockClock) -> None:
     rig, missing = Rig(), []
-    rig.calls.outbox.thread_missing = lambda *facts: missing.append(facts)
+    rig.calls.outbox.passage.thread_missing = lambda *facts: missing.append(facts)
     rig.telegram.results["sendMessage"] = GONE
     async with leading(rig):
         assert "message thread not found" in await fails(rig, ApiError, "k")
@@ -247,7 +247,7 @@ async def test_scenario_74_a_call_into_an_upgraded_group_goes_out_once_in_the_su
         told.append((old, new))
         return True
 
-    rig.calls.outbox.chat_migrated = migrated
+    rig.calls.outbox.passage.chat_migrated = migrated
     async with leading(rig):
         assert (await rig.send("r1", "hi", call_id=call_id))["chat"] == {"id": SUPERGROUP}
         assert told == [(CHAT, SUPERGROUP)]
@@ -313,7 +313,7 @@ async def test_what_waits_for_a_closed_chat_goes_out_when_it_is_open_and_keeps_n
 async def test_a_call_that_could_not_be_sent_for_two_days_is_refused(autojump_clock: MockClock) -> None:
     rig = Rig()
     rig.telegram.results["sendMessage"] = NotSent("no network")
-    rig.calls.outbox.now_ms = lambda: round(trio.current_time() * 1000)
+    rig.calls.outbox.now_ms = rig.calls.outbox.passage.now_ms = lambda: round(trio.current_time() * 1000)
     async with leading(rig):
         assert "two days" in await fails(rig, RequestRefused, "k")
         assert trio.current_time() > 48 * 3600
