@@ -188,6 +188,16 @@ class Bus(Sending):
 
         return typing_for(self._member, ttl, action)
 
+    async def activity(self, text: str | None = None, *, needs_person: bool = False) -> None:
+        """Say what this follower does (`running tests`), for /status and `telegram-bus status`; None: nothing now.
+
+        `needs_person` marks that it cannot go on before a person has done something. It holds until it is replaced,
+        or this process ends. RequestRefused for more than 200 characters.
+        """
+        from telegram_bus.core.extensions import ActivitySet  # noqa: PLC0415 - for those who need it
+
+        await self._member.ask(lambda fields: ActivitySet(**fields, text=text, needs_person=needs_person or None))
+
     async def members(self) -> tuple[MemberInfo, ...]:
         """All live followers."""
         return await list_members(self._member)

@@ -241,6 +241,7 @@ class Bus:
     react = _blocking(agent.Bus.react)
     offer_commands = _blocking(agent.Bus.offer_commands)
     typing = _blocking(agent.Bus.typing)
+    activity = _blocking(agent.Bus.activity)
     ask_person = _blocking(agent.Bus.ask_person)
     queue = _blocking(agent.Bus.queue)
     members = _blocking(agent.Bus.members)

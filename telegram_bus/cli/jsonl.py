@@ -80,6 +80,7 @@ class _Desk:
             "react": self._react,
             "offer_commands": self._offer_commands,
             "typing": self._typing,
+            "activity": self._activity,
             "ask": self._ask,
             "answer": self._answer,
             "send_file": self._send_file,
@@ -218,6 +219,9 @@ class _Desk:
         with scope:
             async with self._bus.typing_for(seconds):
                 await trio.sleep(seconds)
+
+    async def _activity(self, fields: dict[str, Any]) -> None:
+        await self._bus.activity(fields.get("text"), needs_person=fields.get("needs_person", False))
 
     async def _ask(self, fields: dict[str, Any]) -> Any:
         answer = await self._bus.ask_person(fields.pop("question"), **fields)

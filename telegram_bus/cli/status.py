@@ -126,8 +126,18 @@ def _rows(followers: list[dict[str, Any]], now: float) -> Iterator[tuple[str, ..
             _age(follower.get("joined_ms") or follower.get("connected_at_ms"), now),
             _age(follower.get("last_heartbeat_ms"), now),
             clean(follower.get("waiting") or 0),
-            clean(follower.get("state") or "-"),
+            _doing(follower, now),
         )
+
+
+def _doing(follower: dict[str, Any], now: float) -> str:
+    """What the follower says it does, since when; else its state."""
+    activity = follower.get("activity")
+    if not isinstance(activity, dict):
+        return clean(follower.get("state") or "-")
+    words = clean(activity.get("text") or "") or "waiting"
+    person = ", waits for a person" if activity.get("needs_person") else ""
+    return f"{words} for {_age(activity.get('since_ms'), now)}{person}"
 
 
 def _age(since_ms: Any, now: float) -> str:

@@ -50,6 +50,7 @@ _KINDS: Final[tuple[type[Envelope], ...]] = (
     extensions.ButtonsKeep,
     extensions.QuestionWait,
     extensions.TypingHold,
+    extensions.ActivitySet,
     extensions.SendQueue,
     extensions.UpdateHand,
 )

@@ -10,6 +10,7 @@ from telegram_bus.core.envelopes import Envelope, FollowerRequest
 from telegram_bus.core.urgency import Hint
 
 __all__ = [
+    "ActivitySet",
     "ButtonsKeep",
     "Carrying",
     "Extension",
@@ -211,6 +212,19 @@ class TypingHold(OwnRequest):
     lease: str
     ttl_ms: int
     action: str | None = None
+
+
+@frozen(kw_only=True)
+class ActivitySet(OwnRequest):
+    """Says what the follower does, for the status: without a text nothing in particular.
+
+    `needs_person`: it cannot go on before a person has done something.
+    """
+
+    KIND: ClassVar[str] = "x.activity.set"
+
+    text: str | None = None
+    needs_person: bool | None = None
 
 
 @frozen(kw_only=True)

@@ -221,6 +221,7 @@ _DOINGS: Final[Mapping[str, _Doing]] = {
     "react": _Doing(_MESSAGE_ID, {"emoji": checks.text}),
     "offer_commands": _Doing({"commands": _texts}),
     "typing": _Doing({}, {"seconds": _seconds}),
+    "activity": _Doing({}, {"text": checks.text, "needs_person": checks.boolean}),
     "ask": _Doing(
         {"question": checks.filled_text},
         {

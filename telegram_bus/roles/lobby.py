@@ -128,7 +128,7 @@ class LobbyDesk:
         elif info.membership is not None or info.sender_id in rules.allowed:
             await self.opened(rules.chat_id)
         news = info.kind == "message" and (info.thread_id is not None) == share.everyone
-        if info.membership is not None or (news and (share.everyone or info.chat_is_private)):
+        if info.membership is not None or news:
             share.look_again()
 
     def put(self, update: StoredUpdate) -> None:

@@ -29,7 +29,7 @@ bot's rights and a message in a thread are looked into at once."""
 SETTLED: Final = 2.5
 """Seconds after a leader's beginning in which followers find it: until then the only one here is not all there are."""
 
-AT_ONCE: Final = 2.0
+AT_ONCE: Final = 5.0
 """Seconds between two such questions at least, whatever happens in the chat."""
 
 _NO_THREADS: Final = ("the chat is not a forum", "BOT_FORUM_CREATE_FORBIDDEN", "not enough rights to create a topic")
@@ -57,7 +57,8 @@ class Sharing:
     everyone: bool = False
     """Whether that is so for agents that had threads too: the chat has none at all."""
     forum: bool = False
-    began: float = field(factory=trio.current_time)
+    opened: Callable[[], float | None] = field(default=trio.current_time, repr=False)
+    """Since when followers can find this leader (Trio's clock); None: they cannot yet."""
     spoke_last: str | None = None
     """The key of the agent that wrote into the main chat last."""
     _choices: dict[tuple[int, int], str] = field(factory=dict)
@@ -81,7 +82,8 @@ class Sharing:
         key = self._choices.get((chat_id, user_id))
         if key is not None and (self.everyone or key in here or self.members.by_key(key) is None):
             return key
-        settled = trio.current_time() - self.began > SETTLED
+        opened = self.opened()
+        settled = opened is not None and trio.current_time() - opened > SETTLED
         return here[0] if len(here) == 1 and settled else None
 
     async def choose(self, user_id: int, key: str) -> None:

@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from attrs import Factory, define, evolve, field, frozen
@@ -28,6 +28,7 @@ from telegram_bus.core.envelopes import (
 )
 from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused
 from telegram_bus.core.extensions import (
+    ActivitySet,
     ButtonsKeep,
     OperatorRequest,
     OperatorThreads,
@@ -48,6 +49,7 @@ from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.core.values import Number
 from telegram_bus.home import Profile
 from telegram_bus.locks import FileLock
+from telegram_bus.roles.activities import Activities
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.buttons import LeaderButtons
 from telegram_bus.roles.calls import Calls
@@ -89,18 +91,6 @@ RECENT: Final = 1_000  # of them a new leader reads back from the store: 20 ms
 def now_ms() -> int:
     """The time (epoch, ms)."""
     return time.time_ns() // 1_000_000
-
-
-class Doing(NamedTuple):
-    """What an agent says it does, and since when (epoch, ms); whether it cannot go on without a person."""
-
-    text: str
-    since_ms: int
-    needs_person: bool = False
-
-    def facts(self) -> dict[str, Any]:
-        """As the status has it."""
-        return {"text": self.text, "since_ms": self.since_ms, "needs_person": self.needs_person}
 
 
 @define(kw_only=True, eq=False)
@@ -179,7 +169,13 @@ class Term:
     )
     sharing: Sharing = field(
         default=Factory(
-            lambda term: Sharing(store=term.store, threads=term.threads, members=term.registry, now_ms=now_ms),
+            lambda term: Sharing(
+                store=term.store,
+                threads=term.threads,
+                members=term.registry,
+                now_ms=now_ms,
+                opened=lambda: term.opened.value,
+            ),
             takes_self=True,
         ),
         repr=False,
@@ -187,8 +183,9 @@ class Term:
     muting: Muting = field(
         default=Factory(lambda term: Muting(store=term.store, now_ms=now_ms), takes_self=True), repr=False
     )
-    doings: dict[str, Doing] = field(factory=dict)
-    """What agents say they do, by key."""
+    activities: Activities = field(
+        default=Factory(lambda term: Activities(store=term.store, now_ms=now_ms), takes_self=True), repr=False
+    )
     keyboards: Keyboards = field(
         default=Factory(
             lambda term: Keyboards(
@@ -222,6 +219,7 @@ class Term:
         await self.threads.load()
         await self.sharing.load()
         await self.muting.load()
+        await self.activities.load()
         await self.store.recall_owners()
         await self.keyboards.load()
         await self.commands.load()
@@ -367,6 +365,8 @@ class Term:
                 return await self.keyboards.wait(member, request)
             case TypingHold():
                 return self.typing.hold(member, request)
+            case ActivitySet():
+                return await self.activities.note(member, request)
             case SendQueue():
                 return self.calls.sender.queue(member.key)
             case UpdateHand():
@@ -546,13 +546,6 @@ class Term:
         binding = self.threads.of_key(member.key)
         return binding.name if binding is not None else member.registration.thread_name or member.key
 
-    def note_doing(self, key: str, doing: Doing | None) -> None:
-        """An agent says what it does (None: nothing any more)."""
-        if doing is None:
-            self.doings.pop(key, None)
-        else:
-            self.doings[key] = doing
-
     def bus_line(self) -> BusLine:
         """The bus as a person sees it."""
         condition = self.conditions()[0]
@@ -579,7 +572,7 @@ class Term:
             since = member.joined_ms if member is not None else left
             name = binding.name if binding is not None else key
             shares = member.shares if member is not None else self.sharing.everyone
-            doing = self.doings.get(key)
+            doing = self.activities.of(key, member.instance_id) if member is not None else None
             lines.append(
                 AgentLine(
                     name=self._name(member) if member is not None else name,
@@ -620,7 +613,9 @@ class Term:
             "waiting": self.deliveries.waiting(member.key),
             "sending": self.calls.outbox.waiting(member.key),
             "unknown": self.calls.outbox.doubts.count(member.key),
-            "activity": None if (doing := self.doings.get(member.key)) is None else doing.facts(),
+            "activity": None
+            if (doing := self.activities.of(member.key, member.instance_id)) is None
+            else doing.facts(),
         }
 
 

@@ -159,6 +159,18 @@ def told(db: Connection, what: str) -> str | None:
     return row[0] if row else None
 
 
+def recall(db: Connection, prefix: str) -> dict[str, str]:
+    """All that is remembered under names that begin so."""
+    return dict(
+        db.execute("SELECT what, value FROM told WHERE substr(what, 1, ?) = ?", (len(prefix), prefix)).fetchall()
+    )
+
+
+def forget(db: Connection, what: str) -> None:
+    """It is not remembered any more."""
+    db.execute("DELETE FROM told WHERE what = ?", (what,))
+
+
 def move_chat(db: Connection, old: int, new: int) -> None:
     """A group became a supergroup: what waits and who writes to whom is the new chat's."""
     for table in ("choosers", "held", "choices"):
@@ -289,6 +301,14 @@ class LobbyJournal:
     async def told(self, what: str) -> str | None:
         """What people were told last of this."""
         return await self._run(lambda db: told(db, what))
+
+    async def recall(self, prefix: str) -> dict[str, str]:
+        """All that is remembered under names that begin so."""
+        return await self._run(lambda db: recall(db, prefix))
+
+    async def forget(self, what: str) -> None:
+        """It is not remembered any more."""
+        await self._run(lambda db: forget(db, what))
 
     async def move_chat(self, old: int, new: int) -> None:
         """A group became a supergroup."""

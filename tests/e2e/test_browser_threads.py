@@ -85,7 +85,8 @@ def test_people_s_hands_in_a_private_chat(tmp_path: Path) -> None:
         page.wait_for_selector("article.theirs >> text=Whose thread shall this be")
         press(page, "Workshop")
         page.wait_for_selector("article.theirs >> text=shell heard and for good?")
-        page.locator(".thread", has_text="Workshop").wait_for(state="detached")
+        page.locator(".thread-name", has_text="Ideas").wait_for(state="detached")  # it is called as its agent is
+        assert page.locator(".thread-name", has_text="Workshop").count() == 1
 
         new_thread(page, "Junk")
         menu(page, "Junk", "Delete the thread")
@@ -108,7 +109,7 @@ def test_people_s_hands_in_a_private_chat(tmp_path: Path) -> None:
         bus.thread_of("echo")
         write(page, "back again")
         page.wait_for_selector("article.theirs >> text=You said: back again")
-        open_thread(page, "Ideas")
+        open_thread(page, "Workshop")
         write(page, "you too?")
         page.wait_for_selector("article.theirs >> text=shell heard you too?")
 
@@ -127,6 +128,7 @@ def test_people_s_hands_in_a_forum(tmp_path: Path) -> None:
         page.wait_for_selector("article.theirs >> text=echo — here")
 
         page.get_by_label("This chat has threads").click()
+        write(page, "is this one room now?")
         page.wait_for_selector("article.theirs >> text=switch on Topics in the group's settings")
         write(page, "/use shell")
         page.wait_for_selector("article.theirs >> text=You write to shell now")

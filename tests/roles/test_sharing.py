@@ -41,8 +41,7 @@ async def rig() -> AsyncIterator[Rig]:
         await rig.term.sharing.note(PLAIN)
         for key in ("nora", "otto"):
             await come(rig, key)
-        rig.term.since_ms -= 10_000
-        rig.term.sharing.began -= 10
+        rig.term.opened.set(trio.current_time() - 10)
         await wait_all_tasks_blocked()
         yield rig
 
