@@ -39,11 +39,11 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
             machine.end()
 
 
-def follow(machine: Machine) -> tuple[Agent, int]:
+def follow(machine: Machine, environ: dict[str, str] | None = None) -> tuple[Agent, int]:
     """The program above, and its thread."""
-    output = machine.root / "nora.out"
+    output = machine.root / f"nora-{len(machine.agents)}.out"
     with output.open("wb") as stdout:
-        process = subprocess.Popen([sys.executable, "-c", AGENT], env=machine.environ, stdout=stdout)
+        process = subprocess.Popen([sys.executable, "-c", AGENT], env=machine.environ | (environ or {}), stdout=stdout)
     machine.agents.append(Agent(process, output))
     return machine.agents[-1], machine.sandbox.wait_for_topic("nora", within=PATIENCE)
 
@@ -92,3 +92,16 @@ def test_scenario_79_an_album_survives_the_death_of_its_leader_at_part_two_of_fo
     assert wait_got(agent, 1) == [["look", 4, list("abcd"), None]]
     machine.say("next", thread)
     assert wait_got(agent, 2)[1:] == [["next", 1, [], None]]
+
+
+@pytest.mark.parametrize("point", ["after-append:3", "before-done:1"])
+def test_an_album_survives_the_death_of_its_program(machine: Machine, point: str) -> None:
+    """With three of four parts in its inbox, or handed out and not done: then it is handed out once more, whole."""
+    machine.lead()
+    first, thread = follow(machine, {crash.VARIABLE: point})
+    album(machine, thread, "abcd", captioned="c")
+    first.process.wait(PATIENCE)
+    second, _ = follow(machine)
+    machine.say("next", thread)
+    assert wait_got(second, 2) == [["look", 4, list("abcd"), None], ["next", 1, [], None]]
+    assert len(first.said()) == (1 if point == "before-done:1" else 0)
