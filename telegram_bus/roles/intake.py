@@ -112,6 +112,8 @@ class Intake:
             await self.lobby.notice(info, rules)
             row = self._row(body, info, rules)
             if row is None:
+                if info.kind == "edited_message" and info.chat_id == rules.chat_id and info.sender_id in rules.allowed:
+                    await self._amend_unowned(raw, info, news)
                 continue
             if info.migrated is not None:
                 news.migrated.append(info.migrated)
@@ -146,6 +148,24 @@ class Intake:
         body = news.bodies[waiting.seq] = dumps(amended(loads(waiting.body), raw))
         news.edits.append((Amendment(update_id=edit.update_id, seq=waiting.seq, body=body), waiting))
         return True
+
+    async def _amend_unowned(self, raw: dict[str, Any], info: UpdateInfo, news: _News) -> None:
+        """Let an edit change a message that nobody owns yet: whoever gets it gets it as it is then."""
+        assert info.chat_id is not None
+        for place, row in enumerate(news.rows):
+            if (row.kind, row.owner_key, row.chat_id, row.message_id) == (
+                "message",
+                None,
+                info.chat_id,
+                info.message_id,
+            ):
+                news.rows[place] = evolve(row, body=dumps(amended(loads(row.body), raw)))
+                news.edits.append((Amendment(update_id=info.update_id, seq=None, body=b""), None))
+                return
+        waiting = await self.term.store.lobby.unowned(info.chat_id, info.message_id or 0)
+        if waiting is not None:
+            body = dumps(amended(loads(waiting.body), raw))
+            news.edits.append((Amendment(update_id=info.update_id, seq=waiting.seq, body=body), None))
 
     def _row(self, body: bytes, info: UpdateInfo, rules: Rules) -> NewUpdate | None:
         owner: str | None = None

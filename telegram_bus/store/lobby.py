@@ -34,6 +34,12 @@ def unattended(db: Connection, limit: int) -> list[StoredUpdate]:
     )
 
 
+def unowned(db: Connection, chat_id: int, message_id: int) -> StoredUpdate | None:
+    """The update that brought this message, if it waits and nobody has it."""
+    where = "outcome IS NULL AND message_id = ? AND chat_id = ? AND owner_key IS NULL AND kind = 'message'"
+    return next(iter(stored_updates(db, where, (message_id, chat_id))), None)
+
+
 def hold(db: Connection, seq: int, place: Place, epoch: int, now_ms: int) -> tuple[bool, int]:
     """Keep the update until a person has chosen; says whether people have to be asked now, and how many wait.
 
@@ -237,6 +243,10 @@ class LobbyJournal:
     async def unattended(self, limit: int) -> list[StoredUpdate]:
         """Updates that wait, have no owner, and are in no chooser; the oldest first."""
         return await self._run(lambda db: unattended(db, limit))
+
+    async def unowned(self, chat_id: int, message_id: int) -> StoredUpdate | None:
+        """The update that brought this message, if it waits and nobody has it."""
+        return await self._run(lambda db: unowned(db, chat_id, message_id))
 
     async def hold(self, seq: int, place: Place, now_ms: int) -> tuple[bool, int]:
         """Keep an update until a person has chosen: whether people have to be asked now, and how many wait."""

@@ -10,6 +10,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from telegram_bus.core.chooser import Press, data_of, mark_of
+from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, CommitUnknown, StateError
 from tests.fakes import CHAT, OWNER, admit, message
 from tests.roles.term_rig import Rig, running
@@ -214,6 +215,19 @@ async def test_a_thread_that_gets_an_owner_takes_what_waits_with_it(rig: Rig) ->
     assert rig.got == [("paul", 1)]
     await rig.take(pressed(2, GIVE, asked(rig)[0]))
     assert rig.got == [("paul", 1)]
+
+
+async def test_an_edit_changes_a_message_that_still_waits(rig: Rig) -> None:
+    """In the batch of the message itself, and later."""
+    edits = [{"update_id": n, "edited_message": message(1, thread=PLACE, text=f"edit {n}")["message"]} for n in (2, 4)]
+    await rig.take(message(1, thread=PLACE), edits[0])
+    (body,) = rig.commits.db.execute("SELECT body FROM updates").fetchone()
+    assert loads(body)["message"]["text"] == "edit 2"
+    await rig.take(edits[1])
+    await rig.take(pressed(5, GIVE, asked(rig)[0]))
+    (envelope,) = rig.envelopes
+    assert envelope.message["text"] == "edit 4"  # type: ignore[attr-defined]
+    assert rig.got == [("nora", 1)]
 
 
 async def test_a_full_disk_at_the_press_leaves_everything_as_it_was(rig: Rig) -> None:
