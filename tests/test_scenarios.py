@@ -135,6 +135,15 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "roles/test_follower_files.py::test_what_cannot_be_sent_is_refused_before_anything_is",
         "roles/test_follower_files.py::test_a_download_that_fails_says_why",
     ),
+    92: (
+        "core/test_buttons.py::test_whatever_a_program_gives_a_button_telegram_gets_1_to_64_bytes",
+        "e2e/test_asking.py::test_buttons_outlive_restart_and_succession_with_one_effect_a_press",
+    ),
+    94: (
+        "roles/test_typing.py::test_it_ends_when_its_owner_dies",
+        "roles/test_typing.py::test_it_ends_when_its_owner_sends_something",
+        "e2e/test_asking.py::test_scenario_94_typing_ends_when_its_owner_is_killed",
+    ),
     95: (
         "test_streams.py::test_scenario_95_a_chat_that_refuses_drafts_gets_edits_and_is_remembered",
         "e2e/test_contents.py::test_scenario_95_a_chat_that_refuses_drafts_sees_the_message_grow_by_edits",
@@ -145,7 +154,7 @@ ALL: Final = (
     *(1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19, 20, 22, 23),
     *(25, 26, 28, 29, 31, 32, 34, 35, 37, 38, 40, 41, 43, 44, 46, 47),
     *(61, 62, 74, 76),
-    *(77, 79, 80, 82, 83, 85, 86, 88, 95, 97),
+    *(77, 79, 80, 82, 83, 85, 86, 88, 92, 94, 95, 97),
 )
 
 

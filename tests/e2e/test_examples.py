@@ -73,6 +73,31 @@ def test_the_watcher_tells_who_comes_and_goes(bus: DemoBus) -> None:
     assert "guest left" in bus.log("watcher").read_text()
 
 
+def test_the_careful_agent_asks_before_it_acts(bus: DemoBus) -> None:
+    """And forgets nothing when it is killed in between."""
+    command = (sys.executable, str(EXAMPLES / "approve.py"))
+    thread = start(bus, "careful", *command)
+
+    def decide(order: str, choice: str) -> int:
+        """Gives an order and presses a button; returns from where on the answer comes."""
+        seen = bus.person.say(order, thread)
+        question = bus.person.reply(thread, seen, PATIENCE, containing="Shall I")
+        assert question["text"] == f"Shall I really do this: {order}?"
+        if choice == "No":
+            process = bus.processes.pop("careful")
+            process.kill()
+            process.wait()
+        keys = {key["text"]: key["callback_data"] for row in question["reply_markup"]["inline_keyboard"] for key in row}
+        bus.person.press(question["message_id"], keys[choice])
+        return seen
+
+    seen = decide("delete everything", "No")
+    bus.start("careful", command)
+    assert bus.person.reply(thread, seen, PATIENCE, containing="Then not, ")
+    seen = decide("something useful", "Yes")
+    assert bus.person.reply(thread, seen, PATIENCE, containing="Done, as ")
+
+
 def test_an_answer_grows_while_it_is_written(bus: DemoBus) -> None:
     """In the end it is all there, formatted, and is one message."""
     thread = start(bus, "thinker", sys.executable, str(EXAMPLES / "streaming_agent.py"))
