@@ -14,7 +14,7 @@ from benchmarks._chaos_agent import parts_of
 from telegram_bus.core.identity import call_id
 from telegram_bus.roles.calls import NAMED
 
-__all__ = ["DEAD", "OVERLAP", "Call", "Facts", "notice_of", "undone", "violations"]
+__all__ = ["DEAD", "OVERLAP", "Call", "Facts", "album_items", "notice_of", "undone", "violations"]
 
 DEAD = ("rejected", "expired")  # outcomes of what was set aside as a dead letter
 CLOCKS = 0.01  # seconds by which the journal's clock (wall, ms) and the sandbox's (monotonic) may differ
@@ -298,11 +298,18 @@ def _outputs(facts: Facts) -> Iterator[str]:
 def undone(said: Mapping[str, Sequence[str]], diary: Iterable[Line]) -> dict[str, list[int]]:
     """The texts that nobody wrote down as done, and to which processes they were handed, in order."""
     handed: dict[str, list[int]] = {text: [] for texts in said.values() for text in texts}
-    text_of: dict[str, str] = {}
+    texts_of: dict[str, set[str]] = defaultdict(set)
     for line in diary:
         if line["what"] == "handed":
-            text_of[line["id"]] = line["text"]
+            texts_of[line["id"]].add(line["text"])
             handed.get(line["text"], []).append(line["pid"])
         elif line["what"] == "done":
-            handed.pop(text_of[line["id"]], None)
+            for text in texts_of[line["id"]]:
+                handed.pop(text, None)
     return handed
+
+
+def album_items(diary: Iterable[Line]) -> int:
+    """As how many updates albums came: more than there are albums where one was cut in two."""
+    last = {line["text"]: line["id"] for line in diary if line["what"] == "handed" and line["text"].endswith("=")}
+    return len(set(last.values()))

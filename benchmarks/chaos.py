@@ -30,7 +30,7 @@ import trio
 from attrs import define, field
 
 from benchmarks._bus import Place
-from benchmarks._chaos_check import DEAD, Call, Facts, notice_of, undone, violations
+from benchmarks._chaos_check import DEAD, Call, Facts, album_items, notice_of, undone, violations
 from benchmarks._chaos_rig import FOLLOWER_POINTS, LEADER_POINTS, SENDING, Rig, Slot, python
 from telegram_bus.cli.asking import ask
 from telegram_bus.core.errors import BusError
@@ -43,6 +43,7 @@ CANDIDATES = 2
 KINDS = ("leader", "follower", "freeze", "disk")
 WEIGHTS = {"leader": 4, "follower": 4, "freeze": 1, "disk": 1}
 ASKING = {"updates": 0.0, "all": 0.25, "sends": 0.5}  # the share of updates that want an answer…
+ALBUMS = 0.03  # the share of what is said that is an album of 2 to 5 files
 ENDINGS = {"all": ("?",), "sends": ("?", "??", "!")}  # … of which kind (`PARTS` of the agent)
 PRESSED = 0.6  # the share of buttons "Send again" that a person presses
 EXTRA = 15.0  # seconds beyond those asked for in which everything ends; of them …
@@ -69,6 +70,7 @@ class Run:
     threads: dict[str, int] = field(factory=dict)
     said: dict[str, list[str]] = field(factory=dict)
     record: dict[int, dict[str, Any]] = field(factory=dict)
+    albums: int = 0
     events: int = 0
     started: float = 0.0
     drained: float = 0.0
@@ -157,27 +159,35 @@ class Run:
         """Say things in some threads, at a steady pace; what could not be said in time is made up for."""
         keys = list(self.threads)[lane::LANES]
         begin, wanted = time.monotonic(), -(-round(self.options.rate * self.options.seconds) // LANES)
-        pace, count = wanted / max(0.1, until - begin), 0
+        pace, count = wanted / max(0.1, until - begin), 0  # of updates
         with closing(http.client.HTTPConnection(self.sandbox.api_root.removeprefix("http://"))) as connection:
             while count < wanted and time.monotonic() < self.deadline - DRAIN:
                 due = min(wanted, int((time.monotonic() - begin) * pace) + 1)
-                texts = [self._next_text(keys) for _ in range(min(10, due - count))]
-                await trio.to_thread.run_sync(self._say, connection, texts)
-                count += len(texts)
+                said = [self._next_texts(keys) for _ in range(min(10, due - count))]
+                await trio.to_thread.run_sync(self._say, connection, said)
+                count += sum(len(texts) for _, texts in said)
                 await trio.sleep(max(0.0, begin + count / pace - time.monotonic()))
 
-    def _next_text(self, keys: list[str]) -> tuple[str, str]:
+    def _next_texts(self, keys: list[str]) -> tuple[str, list[str]]:
+        """Where to say something, and what: the text of a message, or the captions of an album."""
         key = self.chance.choice(keys)
-        asks = self.chance.random() < ASKING[self.options.mode]
-        ask = self.chance.choice(ENDINGS[self.options.mode]) if asks else ""
-        text = f"{key}:{len(self.said[key])}{ask}"
-        self.said[key].append(text)
-        return key, text
+        said = self.said[key]
+        if self.chance.random() < ALBUMS:
+            texts = [f"{key}:{len(said) + number}=" for number in range(self.chance.randrange(2, 6))]
+        else:
+            asks = self.chance.random() < ASKING[self.options.mode]
+            ask = self.chance.choice(ENDINGS[self.options.mode]) if asks else ""
+            texts = [f"{key}:{len(said)}{ask}"]
+        said += texts
+        self.albums += len(texts) > 1
+        return key, texts
 
-    def _say(self, connection: http.client.HTTPConnection, texts: list[tuple[str, str]]) -> None:
-        for key, text in texts:
-            body = json.dumps({"text": text, "thread_id": self.threads[key]})
-            connection.request("POST", "/sandbox/say", body, {"Content-Type": "application/json"})
+    def _say(self, connection: http.client.HTTPConnection, said: list[tuple[str, list[str]]]) -> None:
+        for key, texts in said:
+            files = [{"name": "a.txt", "content": "YQ==", "caption": text} for text in texts]
+            doing, what = ("send", {"files": files}) if len(texts) > 1 else ("say", {"text": texts[0]})
+            body = json.dumps({**what, "thread_id": self.threads[key]})
+            connection.request("POST", f"/sandbox/{doing}", body, {"Content-Type": "application/json"})
             response = connection.getresponse()
             answer = response.read()
             if response.status != 200:
@@ -301,7 +311,9 @@ class Run:
             record=list(self.record.values()),
             journal=journal,
             admitted={update_id: ms / 1000 - wall for update_id, ms in moments},
-            dead_letters=frozenset(json.loads(body)["message"]["text"] for (body,) in dead),
+            dead_letters=frozenset(
+                one.get("text", one.get("caption")) for one in (json.loads(body)["message"] for (body,) in dead)
+            ),
             poll_offset=offset,
             calls=[Call(*row) for row in calls],
             inboxes={key: dict(self._inbox(key)) for key in self.said},
@@ -389,6 +401,8 @@ def _summary(run: Run, facts: Facts, broken: int) -> dict[str, Any]:
         "drained_s": round(run.drained, 1),
         "took_s": round(time.monotonic() - run.began, 1),
         "updates": sum(map(len, run.said.values())),
+        "albums": run.albums,
+        "album_items": album_items(facts.diary),
         "handed": what.count("handed"),
         "done": what.count("done"),
         "sends": sum(1 for entry in entries if entry["method"] == "sendMessage" and entry["ok"]),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from benchmarks._chaos_check import Call, Facts, undone, violations
+from benchmarks._chaos_check import Call, Facts, album_items, undone, violations
 from telegram_bus.core.identity import call_id
 
 
@@ -158,3 +158,13 @@ def test_what_is_left_is_known_with_those_who_have_it() -> None:
     assert undone(SOUND.said, DIARY) == {}
     assert undone(SOUND.said, DIARY[:4]) == {"f0:1?": [10, 11]}
     assert undone(SOUND.said, DIARY[:2]) == {"f0:1?": []}
+
+
+def test_an_album_is_done_as_one_and_counted_where_it_was_cut_in_two() -> None:
+    diary = [
+        {"what": "handed", "pid": 10, "id": name, "text": text}
+        for name, text in (("a", "f0:0="), ("a", "f0:1="), ("b", "f0:2="), ("c", "f0:3"))
+    ]
+    said = {"f0": [entry["text"] for entry in diary]}
+    assert album_items(diary) == 2
+    assert undone(said, [*diary, {"what": "done", "id": "a"}]) == {"f0:2=": [10], "f0:3": [10]}
