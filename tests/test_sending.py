@@ -248,9 +248,12 @@ async def test_an_edit_whose_markup_is_refused_is_made_without_it(bus: Bus, tele
 
 async def test_an_album_is_sent_once(bus: Bus, telegram: Telegram) -> None:
     files = [Media(b"1", "document", name="a.txt"), Media(b"2", "document", name="b.txt")]
-    sent = await bus.send_album(files, caption="c", once="album")
+    sent = await bus.send_album(files, caption="**c**", once="album", markdown=True)
     assert await bus.send_album(files, caption="c", once="album") == sent
-    assert len(telegram.made("sendMediaGroup")) == 1
+    [made] = telegram.made("sendMediaGroup")
+    assert made["media"][0]["caption"] == "c"
+    assert made["media"][0]["caption_entities"][0]["type"] == "bold"
+    assert "caption" not in made["media"][1]
 
 
 async def test_a_caption_that_telegram_would_refuse_is_refused_before_anything_travels(

@@ -101,6 +101,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise SettingsError("--markdown and --html do not go together: a text is one of them")
     if arguments.stream and (arguments.text not in (None, "-") or arguments.file or arguments.html):
         raise SettingsError("--stream takes plain text or Markdown from stdin, and nothing else")
+    if arguments.html and len(arguments.file) > 1:
+        raise SettingsError("--html does not go with several files: their caption is plain, or Markdown")
     if len(arguments.file) > 10:
         raise SettingsError(f"--file is given {len(arguments.file)} times: an album has 10 files at most")
 
@@ -173,7 +175,14 @@ async def _send_files(bus: Bus, arguments: argparse.Namespace, text: str) -> tup
     from telegram_bus.agent import Media  # noqa: PLC0415
 
     album = [Media(path, "document") for path in paths]
-    return await bus.send_album(album, caption=caption, silent=arguments.silent, once=arguments.once, progress=progress)
+    return await bus.send_album(
+        album,
+        caption=caption,
+        markdown=arguments.markdown,
+        silent=arguments.silent,
+        once=arguments.once,
+        progress=progress,
+    )
 
 
 @contextmanager

@@ -251,6 +251,7 @@ _DOINGS: Final[Mapping[str, _Doing]] = {
             "caption": checks.text,
             "silent": checks.boolean,
             "once": checks.filled_text,
+            "markdown": checks.boolean,
             **_REPLY_TO,
             **_PROGRESS,
         },

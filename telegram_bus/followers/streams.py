@@ -200,7 +200,8 @@ class Stream:
     def _parts(self) -> list[Part]:
         """The messages of the text so far, and one more where it has more than it may have."""
         text, entities = formatted(self.text[:CONVERTED], markdown=self._markdown)
-        return list(islice(split(text, entities, MESSAGE_LENGTH - ROOM), self._most_parts + 1))
+        parts = list(islice(split(text, entities, MESSAGE_LENGTH - ROOM), self._most_parts + 1))
+        return parts or [Part(UNFINISHED.strip())]  # a quarter of a million blanks, and then something
 
     async def _update(self, parts: list[Part], mark: str, hint: str) -> None:
         """Have the messages show these parts; the mark stands behind the last of them."""

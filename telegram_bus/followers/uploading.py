@@ -85,12 +85,13 @@ class Uploading(Calling):
         reply_to: int | None = None,
         silent: bool = False,
         once: str | None = None,
+        markdown: bool = False,
         progress: Progress | None = None,
     ) -> tuple[SentMessage, ...]:
         """Send 2 to 10 files as one album: sources as of `send_file`, as photos, or `Media` to say more of each.
 
-        `caption` is the first one's. Photos and videos mix; documents and audio files stay among themselves. `once`
-        and `progress` (over all files together) as of `send_file`.
+        `caption` is the first one's. Photos and videos mix; documents and audio files stay among themselves. `once`,
+        `markdown` (of all captions) and `progress` (over all files together) as of `send_file`.
         """
         items = [one if isinstance(one, Media) else Media(one) for one in files]
         if not 2 <= len(items) <= 10:
@@ -100,7 +101,8 @@ class Uploading(Calling):
         if caption is not None:
             params["media"][0]["caption"] = caption
         for described in params["media"]:
-            caption_fields(described.get("caption"))
+            fields = caption_fields(described.pop("caption", None), markdown=markdown)
+            described |= {name: value for name, value in fields.items() if value is not None}
         call_id = None if once is None else identity.call_id("", once)
         async with AsyncExitStack() as stack:
             parts = {}

@@ -101,6 +101,7 @@ def test_what_telegram_refuses_ends_it_with_1(bus: DemoBus) -> None:
         (["--name", "x", "--stream", "x"], "stdin, and nothing else"),
         (["--name", "x", " "], "nothing to say"),
         (["--name", "x", *(["--file", "f"] * 11)], "10 files at most"),
+        (["--name", "x", "--html", "--file", "f", "--file", "g"], "plain, or Markdown"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
