@@ -101,13 +101,48 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "botapi/test_transport.py::test_calls_go_through_the_proxy_of_the_environment",
     ),
     47: ("botapi/test_transport.py::test_a_poll_has_a_connection_of_its_own_and_names_its_window",),
+    52: ("roles/test_threads.py::test_scenario_52_forty_threads_come_back_without_a_call",),
+    58: ("roles/test_threads.py::test_scenario_58_topics_of_direct_messages_are_no_threads",),
+    59: (
+        "roles/test_visibility.py::test_scenario_59_a_wave_of_refusals_changes_nothing_and_is_waited_out",
+        "e2e/test_scenarios_threads.py::test_scenario_59_a_wave_of_refusals_costs_no_thread",
+    ),
     61: ("roles/test_outbox.py::test_scenario_61_a_message_in_another_thread_is_deleted_and_its_owner_hears_of_it",),
     62: ("roles/test_outbox.py::test_scenario_62_a_refused_thread_is_never_left_out",),
+    65: (
+        "e2e/test_scenarios_threads.py::test_scenario_65_a_leader_killed_while_it_makes_a_thread_leaves_one",
+        "e2e/test_scenarios_threads.py::test_scenario_65_a_thread_whose_answer_was_lost_is_not_made_twice",
+        "roles/test_threads.py::test_after_two_minutes_of_polling_it_is_made_once_more",
+    ),
+    67: ("e2e/test_scenarios_threads.py::test_scenario_67_children_share_the_thread_and_a_clean_up_survives_a_kill",),
+    68: ("e2e/test_scenarios_threads.py::test_scenario_68_two_with_one_name_and_directory_have_two_threads",),
+    70: ("e2e/test_scenarios_threads.py::test_scenario_70_who_is_restarted_has_its_thread_and_another_one_has_not",),
+    55: (
+        "core/test_updates.py::test_scenario_55_general_is_no_thread_however_it_is_named",
+        "roles/test_sharing.py::test_without_the_right_to_make_threads_those_that_have_one_keep_it",
+    ),
+    56: ("core/test_updates.py::test_a_thread_id_without_is_topic_message_is_a_reply_thread_and_no_topic",),
+    71: (
+        "roles/test_chooser.py::test_people_are_asked_once_and_everything_waits",
+        "roles/test_chooser.py::test_who_is_chosen_gets_all_of_it_in_order_and_once",
+        "roles/test_chooser.py::test_what_was_given_partly_goes_on_with_the_rest",
+        "roles/test_chooser.py::test_a_successor_goes_on_with_the_question_and_does_not_ask_again",
+        "e2e/test_browser_threads.py::test_people_s_hands_in_a_private_chat",
+    ),
+    73: (
+        "roles/test_bot.py::test_what_is_in_the_way_names_the_switch",
+        "roles/test_sharing.py::test_people_are_told_once_what_to_switch_on_and_agents_come_without_a_thread",
+        "roles/test_sharing.py::test_with_threads_again_each_agent_gets_its_own",
+        "e2e/test_browser_threads.py::test_people_s_hands_in_a_forum",
+    ),
     74: (
+        "roles/test_sharing.py::test_scenario_74_a_group_that_became_a_supergroup_takes_everything_along",
+        "roles/test_sharing.py::test_scenario_74_a_leader_that_dies_before_the_move_leaves_it_to_the_next",
         "roles/test_outbox.py::test_scenario_74_a_call_into_an_upgraded_group_goes_out_once_in_the_supergroup",
         "roles/test_outbox.py::test_scenario_74_an_edit_in_an_upgraded_group_goes_on_there_too",
     ),
     76: (
+        "roles/test_sharing.py::test_scenario_76_whoever_blocks_the_bot_is_left_alone_until_they_write",
         "roles/test_outbox.py::test_scenario_76_a_blocked_chat_is_parked_until_its_person_writes_again",
         "e2e/test_outbox.py::test_scenario_76_a_person_who_blocked_the_bot_gets_nothing_until_they_write_again",
     ),
@@ -153,7 +188,8 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
 ALL: Final = (
     *(1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19, 20, 22, 23),
     *(25, 26, 28, 29, 31, 32, 34, 35, 37, 38, 40, 41, 43, 44, 46, 47),
-    *(61, 62, 74, 76),
+    *(52, 58, 59, 61, 62, 65, 67, 68, 70, 74, 76),
+    *(55, 56, 71, 73),
     *(77, 79, 80, 82, 83, 85, 86, 88, 92, 94, 95, 97),
 )
 

@@ -13,8 +13,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from telegram_bus.core.bindings import Creation
 from telegram_bus.core.envelopes import Target
 from telegram_bus.core.errors import ApiError, CommitUnknown, NotSent, RequestRefused
+from telegram_bus.core.permissions import OWN, Allowed, Caller, Denied, judge
 from telegram_bus.core.registry import Provisioned
 from telegram_bus.core.threads import PALETTE
+from telegram_bus.core.updates import describe
 from telegram_bus.roles.threads import Threads
 from telegram_bus.store import Binding
 from tests.fakes import BOT, CHAT, OWNER, FakeTelegram, InlineCommits, memory_store, message, registration
@@ -337,3 +339,37 @@ async def test_scenario_52_forty_threads_come_back_without_a_call(rig: Rig) -> N
     assert {(one.key, one.thread_id, one.name) for one in rig.threads.all()} == {
         (one.key, one.thread_id, one.name) for one in before
     }
+
+
+async def test_scenario_58_topics_of_direct_messages_are_no_threads(rig: Rig) -> None:
+    """What comes from one belongs to no thread of that number; nothing is sent into one, by followers or by us."""
+    given = await rig.provide("a", "Nora")
+    thread = given.target.thread_id
+    assert isinstance(thread, int)
+    direct = message(1, thread=None, direct_messages_topic={"topic_id": thread}, message_thread_id=thread)
+    assert describe(direct).thread_id is None
+    body = {"chat_id": CHAT, "message_thread_id": thread, "text": "x"}
+
+    class Nothing:
+        def message(self, _chat: object, _message: object, /) -> bool:
+            return False
+
+        seen = message
+
+        def callback(self, _query: str, /) -> bool:
+            return False
+
+        file = callback
+
+    caller = Caller(target=given.target, owned=Nothing(), is_agent=lambda _: False)
+    assert isinstance(judge(OWN, "call", ("sendMessage", body), caller), Allowed)
+    for name in ("message_thread_id", "text"):
+        wrong = {**body, "direct_messages_topic_id": thread}
+        del wrong[name]
+        refused = judge(OWN, "call", ("sendMessage", wrong), caller)
+        assert isinstance(refused, Denied)
+    assert "direct_messages_topic_id" in str(judge(OWN, "call", ("sendMessage", wrong | {"text": "x"}), caller))
+    await rig.threads.note(rig.threads.book.closed(thread, closed=True))
+    successor = await rig.successor()
+    await successor.threads.provide(registration("a", instance="a:2"))
+    assert [set(params) & {"direct_messages_topic_id"} for _, params in rig.telegram.calls] == [set(), set()]
