@@ -161,7 +161,7 @@ def test_what_is_left_is_known_with_those_who_have_it() -> None:
 
 
 def test_an_album_is_done_as_one_and_counted_where_it_was_cut_in_two() -> None:
-    diary = [
+    diary: list[dict[str, Any]] = [
         {"what": "handed", "pid": 10, "id": name, "text": text}
         for name, text in (("a", "f0:0="), ("a", "f0:1="), ("b", "f0:2="), ("c", "f0:3"))
     ]
