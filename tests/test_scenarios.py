@@ -103,11 +103,32 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
     47: ("botapi/test_transport.py::test_a_poll_has_a_connection_of_its_own_and_names_its_window",),
     52: ("roles/test_threads.py::test_scenario_52_forty_threads_come_back_without_a_call",),
     58: ("roles/test_threads.py::test_scenario_58_topics_of_direct_messages_are_no_threads",),
+    55: (
+        "core/test_updates.py::test_scenario_55_general_is_no_thread_however_it_is_named",
+        "roles/test_sharing.py::test_without_the_right_to_make_threads_those_that_have_one_keep_it",
+    ),
+    56: ("core/test_updates.py::test_a_thread_id_without_is_topic_message_is_a_reply_thread_and_no_topic",),
+    71: (
+        "roles/test_chooser.py::test_people_are_asked_once_and_everything_waits",
+        "roles/test_chooser.py::test_who_is_chosen_gets_all_of_it_in_order_and_once",
+        "roles/test_chooser.py::test_what_was_given_partly_goes_on_with_the_rest",
+        "roles/test_chooser.py::test_a_successor_goes_on_with_the_question_and_does_not_ask_again",
+        "e2e/test_browser_threads.py::test_people_s_hands_in_a_private_chat",
+    ),
+    73: (
+        "roles/test_bot.py::test_what_is_in_the_way_names_the_switch",
+        "roles/test_sharing.py::test_people_are_told_once_what_to_switch_on_and_agents_come_without_a_thread",
+        "roles/test_sharing.py::test_with_threads_again_each_agent_gets_its_own",
+        "e2e/test_browser_threads.py::test_people_s_hands_in_a_forum",
+    ),
     59: (
+        "roles/test_sharing.py::test_scenario_74_a_group_that_became_a_supergroup_takes_everything_along",
+        "roles/test_sharing.py::test_scenario_74_a_leader_that_dies_before_the_move_leaves_it_to_the_next",
         "roles/test_visibility.py::test_scenario_59_a_wave_of_refusals_changes_nothing_and_is_waited_out",
         "e2e/test_scenarios_threads.py::test_scenario_59_a_wave_of_refusals_costs_no_thread",
     ),
     61: ("roles/test_outbox.py::test_scenario_61_a_message_in_another_thread_is_deleted_and_its_owner_hears_of_it",),
+        "roles/test_sharing.py::test_scenario_76_whoever_blocks_the_bot_is_left_alone_until_they_write",
     62: ("roles/test_outbox.py::test_scenario_62_a_refused_thread_is_never_left_out",),
     65: (
         "e2e/test_scenarios_threads.py::test_scenario_65_a_leader_killed_while_it_makes_a_thread_leaves_one",
@@ -154,6 +175,7 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "roles/test_edits.py::test_an_edit_of_what_was_delivered_is_delivered_too",
         "roles/test_unread.py::test_an_edit_of_a_part_that_waits_changes_the_item",
         "roles/test_member.py::test_an_edit_of_what_the_program_has_taken_is_another_update",
+    *(55, 56, 71, 73),
     ),
     83: ("roles/test_edits.py::test_an_edit_never_runs_a_command_of_the_leader",),
     85: (

@@ -174,6 +174,9 @@ class LobbyDesk:
         if isinstance(way, Lobby) and self._owner_may_come(way, info):
             await self._let_owners_come()
             way = route(info, self.rules(), self.known)
+        if isinstance(way, Lobby) and info.thread_id is None and way.topic in ("who", "unowned", "use"):
+            await self.term.sharing.look_done()  # written at the moment at which threads were switched on or off
+            way = route(info, self.rules(), self.known)
         match way:
             case Deliver(key=key):  # it has got an owner since
                 await self.term.store.assign(update.seq, key)
@@ -232,7 +235,7 @@ class LobbyDesk:
         assert info.chat_id is not None
         assert info.sender_id is not None
         share = self.term.sharing
-        wanted, here = _words(info), share.present()
+        wanted, here = _words(info), share.known()
         if not share.shared(info.chat_id):
             await self._say(info, "Each agent has a thread of its own here: write there, there is nothing to choose.")
         elif not wanted:

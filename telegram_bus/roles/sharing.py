@@ -29,7 +29,7 @@ bot's rights and a message in a thread are looked into at once."""
 SETTLED: Final = 2.5
 """Seconds after a leader's beginning in which followers find it: until then the only one here is not all there are."""
 
-AT_ONCE: Final = 5.0
+AT_ONCE: Final = 2.0
 """Seconds between two such questions at least, whatever happens in the chat."""
 
 _NO_THREADS: Final = ("the chat is not a forum", "BOT_FORUM_CREATE_FORBIDDEN", "not enough rights to create a topic")
@@ -63,6 +63,10 @@ class Sharing:
     """The key of the agent that wrote into the main chat last."""
     _choices: dict[tuple[int, int], str] = field(factory=dict)
     _knock: trio.Event = field(factory=trio.Event)
+    _asked: int = 0
+    _looked: int = 0
+    _news: trio.Event = field(factory=trio.Event)
+    _changed: float = float("-inf")  # when everybody was sent to another place last (Trio's clock)
 
     async def load(self) -> None:
         """Read who writes to whom, and whether there were threads; raises what the store raises."""
@@ -100,6 +104,13 @@ class Sharing:
         """The agents that share the main chat and are here."""
         found = [Choice(member.key, self._name_of(member.key)) for member in self.members if member.shares]
         return sorted(found, key=lambda one: one.name.casefold())
+
+    def known(self) -> list[Choice]:
+        """Those, and where nobody has a thread also the ones that had, here or not."""
+        absent = [] if not self.everyone else [Choice(one.key, one.name) for one in self.threads.all()]
+        return sorted(
+            {one.key: one for one in [*absent, *self.present()]}.values(), key=lambda one: one.name.casefold()
+        )
 
     # -- for followers
 
@@ -147,7 +158,16 @@ class Sharing:
 
     def look_again(self) -> None:
         """Something happened that may mean that there are threads, or none any more."""
+        self._asked += self.learn is not None
         self._knock.set()
+
+    async def look_done(self) -> None:
+        """Wait until that was looked into, and until those that got another place for it have had time to come."""
+        asked = self._asked
+        with trio.move_on_after(SETTLED):
+            while self._looked < asked:
+                await self._news.wait()
+        await trio.sleep_until(self._changed + SETTLED)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Follow what the chat can do until cancelled."""
@@ -155,12 +175,15 @@ class Sharing:
         while True:
             with trio.move_on_after(LOOK_AGAIN if self.why is not None else float("inf")):
                 await self._knock.wait()
-            self._knock = trio.Event()
+            self._knock, asked = trio.Event(), self._asked
             try:
                 if self.learn is not None:
                     await self.note(await self.learn())
             except BusError as error:
                 log.warning("whether the chat has threads was not found out: %s", error)
+            self._looked = asked
+            self._news.set()
+            self._news = trio.Event()
             await trio.sleep(AT_ONCE)
 
     async def note(self, facts: BotFacts) -> None:
@@ -182,6 +205,7 @@ class Sharing:
                 await self.returned()
         for member in self.members:
             if member.shares != everyone:  # where only new threads are refused, it comes back to what it has
+                self._changed = trio.current_time()
                 self.reseat(member)
 
 

@@ -129,3 +129,41 @@ def test_a_command_with_a_name_is_the_owner_s_while_the_bot_s_own_name_is_not_kn
         update_id=1, kind="message", chat_id=CHAT, sender_id=OWNER, message_id=5, thread_id=42, text="/build@some_bot"
     )
     assert route(info, evolve(RULES, username=None), Known()) == Deliver(key="builder")
+
+
+@pytest.mark.parametrize("text", ["/agents", "/help", "/mute 2h", "/unmute"])
+@pytest.mark.parametrize("place", [{}, {"thread_id": 42}, {"thread_id": 77}, {"reply_to": 900}], ids=str)
+def test_some_commands_are_the_leader_s_everywhere(text: str, place: dict[str, Any]) -> None:
+    assert isinstance(routed(text=text, **place), Lobby)
+    assert routed(text=text.replace("/", "/x"), thread_id=42) == Deliver(key="builder")
+
+
+@pytest.mark.parametrize(
+    ("fields", "choice", "expected"),
+    [
+        ({}, "tester", Deliver(key="tester")),
+        ({}, None, Lobby(topic="unowned")),
+        ({"text": "/status"}, "tester", Lobby(topic="status")),
+        ({"text": "/use builder"}, None, Lobby(topic="use")),
+        ({"text": "/anything"}, "tester", Deliver(key="tester")),
+        ({"reply_to": 900}, "builder", Deliver(key="tester")),
+        ({"kind": "edited_message", "message_id": 700}, "tester", Deliver(key="builder")),
+        ({"kind": "edited_message", "message_id": 5}, "tester", Drop(reason="edit of nobody's message")),
+        ({"thread_id": 42}, "tester", Deliver(key="builder")),
+        ({"thread_id": 77}, "tester", Lobby(topic="unowned")),
+    ],
+    ids=str,
+)
+def test_where_agents_share_the_main_chat_a_person_s_choice_counts(
+    fields: dict[str, Any], choice: str | None, expected: Route
+) -> None:
+    base: dict[str, Any] = {"update_id": 1, "kind": "message", "chat_id": CHAT, "sender_id": OWNER, "text": "hi"}
+    assert route(UpdateInfo(**{**base, **fields}), RULES, Sharing(choice=choice)) == expected
+
+
+@pytest.mark.parametrize("sender", [OWNER, STRANGER, BOT, None])
+def test_a_group_becomes_a_supergroup_whoever_made_it_one(sender: int | None) -> None:
+    there = {"migrated": (CHAT, -1009), "service": True, "sender_id": sender}
+    assert routed(**there) == Lobby(topic="migrated")
+    assert routed(**there, chat_id=-1009) == Lobby(topic="migrated")
+    assert routed(**{**there, "migrated": (-1, -2)}, chat_id=-2) != Lobby(topic="migrated")

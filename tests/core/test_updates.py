@@ -111,3 +111,30 @@ def test_each_kind_has_its_envelope_with_the_right_delivery_id(kind: Any, envelo
     )  # fmt: skip
     assert isinstance(made, envelope)
     assert made.delivery.delivery_id == delivery_id(made.KIND, "builder", 9)
+
+
+def test_scenario_55_general_is_no_thread_however_it_is_named() -> None:
+    """Its messages have no thread; where something gives it id 1, that is no thread to answer in either."""
+    assert describe(message()).thread_id is None
+    assert describe(message(message_thread_id=1, is_topic_message=True)).thread_id is None
+
+
+def test_a_direct_messages_topic_is_no_thread() -> None:
+    """Its id is another one's, and followers may not send with it."""
+    info = describe(message(direct_messages_topic={"topic_id": 42}))
+    assert info.thread_id is None
+
+
+def test_a_group_that_becomes_a_supergroup_says_so_in_both_chats() -> None:
+    old = describe(message(migrate_to_chat_id=-1009))
+    new = describe(message(migrate_from_chat_id=-5))
+    assert old.migrated == (old.chat_id, -1009)
+    assert new.migrated == (-5, new.chat_id)
+    assert old.service
+    assert describe(message()).migrated is None
+
+
+def test_what_the_bot_is_in_the_chat_now() -> None:
+    body = {"chat": {"id": 5, "type": "private"}, "from": {"id": 5}, "new_chat_member": {"status": "kicked"}}
+    assert describe({"update_id": 1, "my_chat_member": body}).membership == "kicked"
+    assert describe({"update_id": 1, "my_chat_member": {**body, "new_chat_member": 7}}).membership is None

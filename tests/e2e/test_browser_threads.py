@@ -128,9 +128,8 @@ def test_people_s_hands_in_a_forum(tmp_path: Path) -> None:
         page.wait_for_selector("article.theirs >> text=echo — here")
 
         page.get_by_label("This chat has threads").click()
-        write(page, "is this one room now?")
-        page.wait_for_selector("article.theirs >> text=switch on Topics in the group's settings")
         write(page, "/use shell")
+        page.wait_for_selector("article.theirs >> text=switch on Topics in the group's settings")
         page.wait_for_selector("article.theirs >> text=You write to shell now")
         write(page, "in one room")
         page.wait_for_selector("article.theirs >> text=shell: shell heard in one room")

@@ -148,6 +148,7 @@ async def test_with_threads_again_each_agent_gets_its_own(rig: Rig) -> None:
     for key in again:
         await come(rig, key)
     assert len({member.target for member in rig.term.registry}) == 2
+    rig.term.sharing._changed = float("-inf")  # they have had their time
     await rig.take(said(2))
     assert "Nobody reads the main chat but me" in rig.said[-1]
     assert rig.got == []
@@ -239,3 +240,70 @@ async def test_in_an_agent_s_thread_mute_means_that_agent(text: str) -> None:
         assert rig.term.muting.muted("nora")
         assert rig.telegram.made("sendMessage")[0]["message_thread_id"] == 11
         assert rig.got == []
+
+
+async def test_scenario_74_a_group_that_became_a_supergroup_takes_everything_along(rig: Rig) -> None:
+    """By Telegram's notice in either chat, whoever caused it; what comes after it in the same batch is not lost."""
+    new = -1009876
+    moved = []
+
+    async def migrate(old: int, to: int) -> None:
+        moved.append((old, to))
+        await rig.term.threads.chat_migrated(old, to)
+        await rig.term.sharing.moved(old, to)
+        rules = evolve(rig.lobby.rules(), chat_id=to)
+        rig.lobby.rules = rig.intake.rules = lambda: rules
+
+    rig.lobby.migrate = migrate
+    await rig.take(said(1, "/use nora"), said(2, "/mute"))
+    stranger = {"id": 1087968824, "is_bot": True}
+    there = {"id": new, "type": "supergroup"}
+    notice = said(3, "", sender=stranger, migrate_to_chat_id=new)
+    await rig.take(notice, said(4, "in the new chat", chat=there))
+    await rig.take(said(5, "", sender=stranger, chat=there, migrate_from_chat_id=CHAT))
+    assert (CHAT, new) in moved
+    assert rig.term.threads.chat_id == new
+    assert rig.term.sharing.choice_of(OWNER) == "nora"
+    assert rig.got == [("nora", 4)]
+    assert {outcome for _, _, outcome in rig.rows()} == {"answered", "accepted"}
+
+
+async def test_scenario_74_a_leader_that_dies_before_the_move_leaves_it_to_the_next(rig: Rig) -> None:
+    """Which does it before anything else."""
+    notice = said(3, "", migrate_to_chat_id=-1009876)
+    rig.lobby.migrate = _stuck
+    with trio.move_on_after(0.01):
+        await rig.intake.commit([notice], 4)
+    successor, moved = Rig(earlier=rig.commits), []
+
+    async def migrate(old: int, to: int) -> None:
+        moved.append((old, to))
+
+    successor.lobby.migrate = migrate
+    async with running(successor):
+        await wait_all_tasks_blocked()
+        assert moved[0] == (CHAT, -1009876)
+
+
+async def _stuck(_old: int, _to: int) -> None:
+    await trio.sleep_forever()
+
+
+async def test_scenario_76_whoever_blocks_the_bot_is_left_alone_until_they_write(rig: Rig) -> None:
+    """Telegram's update says so before any call is refused."""
+    heard: list[tuple[str, int]] = []
+
+    async def closed(chat_id: int, why: str) -> None:
+        heard.append((why, chat_id))
+
+    async def opened(chat_id: int) -> bool:
+        heard.append(("opened", chat_id))
+        return True
+
+    rig.lobby.closed, rig.lobby.opened = closed, opened
+    chat, person = {"id": CHAT, "type": "private"}, {"id": OWNER}
+    body = {"chat": chat, "from": person, "new_chat_member": {"status": "kicked"}}
+    await rig.take({"update_id": 1, "my_chat_member": body})
+    assert heard == [("the bot was blocked, or thrown out of the group", CHAT)]
+    await rig.take(said(2))
+    assert heard[1:] == [("opened", CHAT)]
