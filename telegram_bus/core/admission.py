@@ -237,7 +237,8 @@ def authorise(envelope: Envelope, rules: Rules) -> Refuse | None:
         return None
     if rules.secret is not None and not _same(envelope.auth, rules.secret):
         message = "wrong or missing secret: read follower.secret of this profile again"
-        return Refuse(message=message, broken=("auth", "must be the followers' secret"))
+        probe = isinstance(envelope, StatusGet) and envelope.auth is None  # so it is found out whether a leader answers
+        return Refuse(message=message, broken=None if probe else ("auth", "must be the followers' secret"))
     return None
 
 

@@ -151,7 +151,8 @@ def test_it_may_do_what_its_policy_says_and_nothing_else(foreign: Foreign) -> No
     chat = place["chatId"]
     assert not foreign.call("getUpdates")["ok"]
     assert not foreign.call("sendMessage", chat_id=chat, text="into the main chat")["ok"]
-    assert foreign.call("setMyCommands", commands=[])["ok"] is not extended
+    assert foreign.call("setMyCommands", commands=[{"command": "go", "description": "Goes"}])["ok"]  # an offer
+    assert not foreign.call("setChatTitle", chat_id=chat, title="mine")["ok"]
     in_general = foreign.call("sendMessage", chat_id=chat, text="to all", __piTelegramAggregateDelivery=True)
     assert in_general["ok"] is not extended
     too_long = foreign.call("sendMessage", chat_id=chat, message_thread_id=place["threadId"], text="x" * 5_000)
@@ -187,7 +188,7 @@ def test_files_travel_by_their_paths_only_without_the_extensions(foreign: Foreig
 
     sent = upload(f"{tmp_path}/a.txt")
     if "telegram-bus-ext-v1" in foreign.capabilities:
-        assert "not by their paths" in sent["message"]
+        assert "as open descriptors" in sent["message"]
         return
     assert sent["result"]["document"]["file_name"] == "shown.txt"
     assert "symbolic links" in upload(f"{tmp_path}/link")["message"]
