@@ -51,12 +51,12 @@ the press is answered without it; who needs longer has to write a message.
 """
 
 
-@define(eq=False)
 class _Query:
     """A press that was or will be answered; who answers holds the lock."""
 
-    answered: bool = False
-    lock: trio.Lock = field(factory=trio.Lock)
+    def __init__(self) -> None:
+        self.answered = False
+        self.lock = trio.Lock()
 
 
 @define(kw_only=True, eq=False)

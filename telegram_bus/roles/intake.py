@@ -120,6 +120,8 @@ class Intake:
                 rules = evolve(rules, chat_id=info.migrated[1])
             row = await self.term.keyboards.weigh(info, raw, row, news.ends)
             if info.callback_id is not None:
+                if row.owner_key is not None:  # a kept button says itself whose it is
+                    self.term.note_given(info, row.owner_key)
                 news.presses.append((info.callback_id, row.owner_key))
             date = date_of(raw)
             news.ages.append(0.0 if date is None else now - date)

@@ -35,13 +35,13 @@ NOT_KNOWN: Final = "the bus does not know this question any more"
 WITHDRAWN: Final = "not needed any more"
 
 
-@define(eq=False)
 class Ends:
     """What the presses of a batch come to: the keyboards that they end, and what people are told at once."""
 
-    ends: dict[str, End] = field(factory=dict)
-    kept: dict[str, Kept] = field(factory=dict)
-    toasts: list[tuple[str, str | None]] = field(factory=list)
+    def __init__(self) -> None:
+        self.ends: dict[str, End] = {}
+        self.kept: dict[str, Kept] = {}
+        self.toasts: list[tuple[str, str | None]] = []
 
 
 @define(kw_only=True, eq=False)

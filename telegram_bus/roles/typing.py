@@ -46,16 +46,13 @@ PREVIEWS: Final = frozenset({"sendChatAction", "sendMessageDraft", "sendRichMess
 """What is sent and is no answer yet."""
 
 
-@define(eq=False)
 class _Lease:
     """Who is at work: `until` is trio's time; `ended` says that no more is to be shown."""
 
-    name: str
-    member: Member
-    action: str
-    until: float
-    ended: bool = False
-    changed: trio.Event = field(factory=trio.Event)
+    def __init__(self, name: str, member: Member, action: str, until: float) -> None:
+        self.name, self.member, self.action, self.until = name, member, action, until
+        self.ended = False
+        self.changed = trio.Event()
 
     def end(self) -> None:
         self.ended = True

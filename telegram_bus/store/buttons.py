@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlite3 import Connection
 from typing import Any, Final
 
-from attrs import define
-
 from telegram_bus.core.buttons import Kept
 from telegram_bus.core.jsontext import dumps, loads
 from telegram_bus.store.commits import Commits
@@ -20,11 +18,11 @@ End = tuple[str, dict[str, Any], tuple[int, int] | None]
 """What ended a keyboard: its id, the answer, and the (chat, message) that it was given under."""
 
 
-@define(eq=False)
 class Keyboards:
     """The keyboards in the leader's store; every method is committed when it returns, and raises what `Store`'s do."""
 
-    _commits: Commits
+    def __init__(self, commits: Commits) -> None:
+        self._commits = commits
 
     async def keep(self, kept: Kept, now_ms: int) -> Kept:
         """Keep a keyboard and return it as it is kept: where there is one of this id that one, whatever it says."""

@@ -375,6 +375,7 @@ async def test_a_press_of_a_kept_button_brings_its_data(rig: Rig, nora: Seat, au
     assert rig.got == [("nora", 1), ("nora", 2)]
     bodies = [envelope.query for envelope in rig.envelopes]  # type: ignore[attr-defined]
     assert [body[BUTTON_DATA] for body in bodies] == [{"job": [1]}] * 2
+    assert rig.term.owned_by(nora.member).callback("q1")  # which it may answer
 
 
 async def test_a_one_time_button_reaches_its_owner_once(rig: Rig, nora: Seat, autojump_clock: MockClock) -> None:
