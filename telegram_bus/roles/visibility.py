@@ -157,7 +157,7 @@ class Visibility:
             await self.threads.note(self.threads.book.parked(thread_id, self.threads.now_ms()))
             crash.point("after-park-thread")
             log.warning("the thread %s (%d) was deleted", binding.name, thread_id)
-            self.threads.say(f"The thread of {binding.name} was deleted. It gets another with the next thing it says.")
+            self.threads.say(_what_follows(binding))
 
     async def _sit_out(self) -> None:
         """Many threads are gone at once: send nothing, change nothing, until it is clear what that was."""
@@ -187,3 +187,12 @@ class Visibility:
                 return
             others = self._others()
             sure = sure + 1 if others and await self.prove(others[0]) == "there" else 0
+
+
+def _what_follows(binding: Binding) -> str:
+    if binding.remade_ms is None:
+        return f"The thread of {binding.name} was deleted. It gets another with the next thing it says."
+    return (
+        f"The thread of {binding.name} was deleted again. Nothing more comes from it until it is started anew, or until "
+        f"it is given another thread: telegram-bus threads unbind {binding.key}"
+    )

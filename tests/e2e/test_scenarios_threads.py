@@ -25,6 +25,22 @@ for one in children:
 time.sleep(600)
 """
 
+# Says something twice a second, and how it fared.
+TALKER = """
+import trio, telegram_bus
+
+async def main():
+    async with telegram_bus.join(name="talker") as bus:
+        for number in range(10_000):
+            try:
+                print("sent", (await bus.send(f"number {number}")).thread_id, flush=True)
+            except telegram_bus.BusError as fault:
+                print("fault", type(fault).__name__, fault, flush=True)
+            await trio.sleep(0.5)
+
+trio.run(main)
+"""
+
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
@@ -179,3 +195,29 @@ def test_a_deleted_thread_is_made_anew_with_the_next_thing_that_is_said(machine:
     assert new != thread
     machine.say("second", new)
     agent.wait_said("done second")
+
+
+def test_an_agent_whose_thread_a_person_deletes_goes_on_in_a_new_one_and_stops_when_that_is_deleted_too(
+    machine: Machine,
+) -> None:
+    machine.lead()
+    machine.follow("otto").wait_said("state serving")
+    output = machine.root / "talker.out"
+    with output.open("wb") as stdout:
+        talker = subprocess.Popen([sys.executable, "-c", TALKER], env=machine.environ, stdout=stdout)
+    try:
+        first = machine.sandbox.wait_for_topic("talker", within=PATIENCE)
+        until(lambda: f"sent {first}" in output.read_text())
+        machine.sandbox.delete_topic(first)
+        until(lambda: "fault ApiError" in output.read_text())
+        second = machine.sandbox.wait_for_topic("talker", within=PATIENCE)
+        until(lambda: f"sent {second}" in output.read_text())
+        machine.sandbox.wait_for_message("The thread of talker was deleted", within=PATIENCE)
+        assert not [one for one in machine.sandbox.messages(thread_id=0) if "number" in one.get("text", "")]
+        machine.sandbox.delete_topic(second)
+        until(lambda: "deleted again" in output.read_text())
+        machine.sandbox.wait_for_message("threads unbind talker", within=PATIENCE)
+        assert machine.topics_made() == 3
+    finally:
+        talker.kill()
+        talker.wait()
