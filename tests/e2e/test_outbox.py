@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
+import pytest
+
+from telegram_bus.crash import VARIABLE
 from telegram_bus.testing import Sandbox
 from tests.e2e.test_faults import PATIENCE, Agent, Machine, machine, until
 
@@ -132,3 +136,49 @@ def test_scenario_76_a_person_who_blocked_the_bot_gets_nothing_until_they_write_
     machine.say("third", thread)
     machine.wait_answer("nora says third", thread)
     assert sent(machine.sandbox, thread) == ["nora says first", "nora says third"]
+
+
+@pytest.mark.parametrize(
+    ("point", "there", "told"),
+    [
+        ("after-accept", 1, 0),
+        ("after-release", 1, 0),
+        ("after-claim", 0, 1),
+        ("after-send", 1, 1),
+        ("after-settle-call", 1, 0),
+        ("after-doubt", 1, 1),
+        ("after-tell", 1, 1),
+        ("after-again", 2, 1),
+    ],
+)
+def test_a_leader_that_dies_at_any_step_sends_once_or_says_that_it_does_not_know(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, point: str, there: int, told: int
+) -> None:
+    """Its successor sends what was surely not sent, tells people of what it cannot know, and does neither twice."""
+    monkeypatch.setenv(VARIABLE, point)
+    leader = machine.lead()
+    monkeypatch.delenv(VARIABLE)
+    agent = echo(machine, "again")
+    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    if point == "after-release":
+        machine.sandbox.order_fault(
+            "refuse", method="sendMessage", thread_id=thread, code=429, parameters={"retry_after": 1}
+        )
+    elif point in ("after-doubt", "after-tell", "after-again"):
+        machine.sandbox.order_fault("drop", method="sendMessage", thread_id=thread)
+    machine.say("hello", thread)
+    if point == "after-again":
+        machine.sandbox.press(machine.wait_answer("Perhaps sent", thread), "Send again")
+    assert leader.wait(PATIENCE) == -signal.SIGKILL
+
+    machine.say("last", thread)
+    machine.wait_answer("nora says last", thread)
+    agent.wait_said("CommitUnknown" if told else "sent ")
+
+    def seen() -> tuple[int, int]:
+        texts = sent(machine.sandbox, thread)
+        return texts.count("nora says hello"), sum(text.startswith("Perhaps sent") for text in texts)
+
+    until(lambda: seen() == (there, told))
+    until(lambda: (status := machine.status()) is not None and not status["sends"]["waiting"])
+    assert seen() == (there, told)
