@@ -17,7 +17,9 @@ from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.roles.commands import AGAIN, GRACE, SETTLE, Commands
 from telegram_bus.roles.threads import Threads
-from tests.fakes import CHAT, FakeTelegram, InlineCommits, admit, memory_store, registration
+from tests.fakes import CHAT, FakeTelegram, InlineCommits, admit, memory_store, message, registration
+from tests.roles.term_rig import Rig as TermRig
+from tests.roles.term_rig import running as running_term
 
 OWN = [one.name for one in LEADERS.commands]
 
@@ -173,3 +175,42 @@ async def test_a_menu_that_was_not_sent_is_set_later_and_one_that_is_refused_is_
         await trio.sleep(2 * SETTLE)
         await wait_all_tasks_blocked()
     assert rig.menus[2:] == [["test", *OWN]]
+
+
+async def test_scenario_91_the_owner_of_the_thread_gets_a_command_and_the_menu_only_names_it(
+    mock_clock: MockClock,
+) -> None:
+    """With the bot's name, without, and as a caption; one for another bot is nobody's, and clashes decide nothing."""
+    async with running_term(TermRig()) as rig:
+        for key, thread in (("nora", 11), ("otto", 12)):
+            await rig.agent(key, thread)
+            member = rig.term.registry.by_key(key)
+            assert member is not None
+            body = {"commands": [{"command": "build", "description": f"{key} builds"}]}
+            await rig.term.call_api(member, Allowed(method="call", args=("setMyCommands", body)), "r1")
+        too_long = "/" + "x" * 40
+        batch = [
+            message(1, thread=11, text="/build"),
+            message(2, thread=12, text="/build@A_Bot now"),
+            message(3, thread=12, text="/build@other_bot now"),
+            message(4, thread=11, text=too_long),
+        ]
+        captioned = message(5, thread=12)
+        del captioned["message"]["text"]
+        captioned["message"] |= {"caption": "/build this", "document": {"file_id": "f"}}
+        other = message(6, thread=12)
+        del other["message"]["text"]
+        other["message"] |= {"caption": "/build@other_bot this", "document": {"file_id": "g"}}
+        await rig.take(*batch, captioned, other)
+        assert sorted(rig.got) == [("nora", 1), ("nora", 4), ("otto", 2), ("otto", 5)]
+        assert len(rig.rows()) == 4
+        assert rig.telegram.made("setMyCommands") == []  # it is set when things have settled
+        async with trio.open_nursery() as nursery:
+            await nursery.start(rig.term.commands.run)
+            await wait_all_tasks_blocked()
+            mock_clock.jump(SETTLE)
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel("set")
+        [menu] = rig.telegram.made("setMyCommands")
+        assert menu["scope"] == {"type": "chat", "chat_id": CHAT}
+        assert menu["commands"][0] == {"command": "build", "description": "nora: nora builds · otto: otto builds"}

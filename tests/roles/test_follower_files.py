@@ -6,11 +6,14 @@ import os
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import trio
 from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from telegram_bus.botapi.sender import Sender
@@ -446,3 +449,22 @@ def test_what_was_given_is_remembered_up_to_a_bound(bus_profile: Profile) -> Non
     assert files.belongs("19999", "nora")
     assert files.belongs("19999", "otto")
     assert not files.belongs("19998", "otto")
+
+
+@given(names=st.lists(st.one_of(st.text(st.characters(codec=None), max_size=300), st.just("../a.txt")), min_size=1))
+@settings(max_examples=60, deadline=None)
+def test_scenario_89_whatever_a_file_is_called_it_lies_in_the_folder_and_replaces_none(names: list[str]) -> None:
+    """Also two of one name; and nothing half-fetched stays."""
+    with TemporaryDirectory() as directory:
+        outside, folder = Path(directory), Path(directory, "files")
+        folder.mkdir()
+        paths = []
+        for number, name in enumerate(names):
+            descriptor, temporary = begin_file(folder)
+            os.write(descriptor, str(number).encode())
+            os.close(descriptor)
+            paths.append(finish_file(temporary, name))
+        assert {path.parent for path in paths} == {folder}
+        assert [path.read_text() for path in paths] == [str(number) for number in range(len(names))]
+        assert sorted(folder.iterdir()) == sorted(paths)
+        assert list(outside.iterdir()) == [folder]
