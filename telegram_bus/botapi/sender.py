@@ -128,7 +128,7 @@ class Sender:
         all the same. `after` is told the outcome in any case, shielded, before the next call of its kind: what must be
         stored of it does not depend on who still waits. A BusError of `after` becomes the caller's. `before` is called
         once, when it is the call's turn: what it raises (a BusError) becomes of the call, which is then not made. With
-        `release`, that is called when a 429 says that the call was not made, and `before` again at its next turn.
+        `release`, that is called when the call was surely not made (429, no network), and `before` again at its next try.
         The descriptors of `files` have to stay open until `after` is told.
 
         Raises ApiError; RequestRefused (code None) for a wait of more than 20 s, with the time in its message, which a
@@ -183,7 +183,7 @@ class Sender:
             "waiting": len(waiting),
             "limit": QUEUED,
             "classes": counts,
-            "pausedMs": max(0, round((paused - now) * 1000)) if waiting else 0,
+            "pausedMs": round(max(0.0, paused - now) * 1000),
         }
 
     def pause(self) -> str | None:
@@ -310,7 +310,9 @@ class Sender:
                 if unsent == UNSENT_TRIES:
                     self.budget.drop(ticket)
                     raise
+                await self._unclaim(request)
                 await trio.sleep(backoff(unsent + request.lost - 1, self._jitter()))
+                await self._claim(request)
             except AnswerLost as fault:
                 if not self._repeatable(request.method):
                     raise request.unknown(str(fault)) from fault
@@ -330,16 +332,26 @@ class Sender:
             self._numbers += 1
             request.number = self._numbers
             self._memory.started(request.number, ticket.chat_id, ticket.nature.weight)
-        if request.before is not None and not request.claimed:
-            try:
-                await request.before()  # which commits that, too
-            except BaseException:
-                self.budget.drop(ticket)
-                raise
-            request.claimed = True
+        if request.before is not None:
+            await self._claim(request)  # which commits that, too
         elif counts and self._memory is not None:
             with trio.move_on_after(NOTING_SECONDS):
                 await self._memory.flush()
+
+    async def _claim(self, request: Request) -> None:
+        if request.before is not None and not request.claimed:
+            try:
+                await request.before()
+            except BaseException:
+                self.budget.drop(request.ticket)
+                raise
+            request.claimed = True
+
+    async def _unclaim(self, request: Request) -> None:
+        """The call was surely not made: should the leader die before its next try, there is no doubt about that."""
+        if request.release is not None and request.claimed:
+            await request.release()
+            request.claimed = False
 
     async def _call_once(self, request: Request) -> Any:
         request.on_the_way = True
@@ -364,9 +376,7 @@ class Sender:
             pauses = {chat: end for kind, chat, end in self.budget.pauses(now) if kind == "spend"}
             self._memory.changed(pauses, self.budget.levels, now)
         self._forget(request)
-        if request.release is not None:
-            await request.release()
-            request.claimed = False
+        await self._unclaim(request)
         self._again(request)
 
     def _again(self, request: Request) -> None:

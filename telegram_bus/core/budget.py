@@ -150,7 +150,9 @@ class Budget:
     def paused_until(self, place: Place) -> float:
         """Until when a 429 keeps these calls back (a time; minus infinity: it does not)."""
         until = self._paused.get(_pausing(place), -math.inf)
-        return until if place[0] in ("free", "typing") else max(until, self._all_paused)
+        if place[0] == "typing":
+            until = max(until, self._paused.get(("spend", place[1]), -math.inf))
+        return until if place[0] == "free" else max(until, self._all_paused)
 
     def pauses(self, now: float) -> list[tuple[Kind, int | None, float]]:
         """What is kept back by a 429, until when; chat None with kind `spend`: everything."""
