@@ -103,32 +103,11 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
     47: ("botapi/test_transport.py::test_a_poll_has_a_connection_of_its_own_and_names_its_window",),
     52: ("roles/test_threads.py::test_scenario_52_forty_threads_come_back_without_a_call",),
     58: ("roles/test_threads.py::test_scenario_58_topics_of_direct_messages_are_no_threads",),
-    55: (
-        "core/test_updates.py::test_scenario_55_general_is_no_thread_however_it_is_named",
-        "roles/test_sharing.py::test_without_the_right_to_make_threads_those_that_have_one_keep_it",
-    ),
-    56: ("core/test_updates.py::test_a_thread_id_without_is_topic_message_is_a_reply_thread_and_no_topic",),
-    71: (
-        "roles/test_chooser.py::test_people_are_asked_once_and_everything_waits",
-        "roles/test_chooser.py::test_who_is_chosen_gets_all_of_it_in_order_and_once",
-        "roles/test_chooser.py::test_what_was_given_partly_goes_on_with_the_rest",
-        "roles/test_chooser.py::test_a_successor_goes_on_with_the_question_and_does_not_ask_again",
-        "e2e/test_browser_threads.py::test_people_s_hands_in_a_private_chat",
-    ),
-    73: (
-        "roles/test_bot.py::test_what_is_in_the_way_names_the_switch",
-        "roles/test_sharing.py::test_people_are_told_once_what_to_switch_on_and_agents_come_without_a_thread",
-        "roles/test_sharing.py::test_with_threads_again_each_agent_gets_its_own",
-        "e2e/test_browser_threads.py::test_people_s_hands_in_a_forum",
-    ),
     59: (
-        "roles/test_sharing.py::test_scenario_74_a_group_that_became_a_supergroup_takes_everything_along",
-        "roles/test_sharing.py::test_scenario_74_a_leader_that_dies_before_the_move_leaves_it_to_the_next",
         "roles/test_visibility.py::test_scenario_59_a_wave_of_refusals_changes_nothing_and_is_waited_out",
         "e2e/test_scenarios_threads.py::test_scenario_59_a_wave_of_refusals_costs_no_thread",
     ),
     61: ("roles/test_outbox.py::test_scenario_61_a_message_in_another_thread_is_deleted_and_its_owner_hears_of_it",),
-        "roles/test_sharing.py::test_scenario_76_whoever_blocks_the_bot_is_left_alone_until_they_write",
     62: ("roles/test_outbox.py::test_scenario_62_a_refused_thread_is_never_left_out",),
     65: (
         "e2e/test_scenarios_threads.py::test_scenario_65_a_leader_killed_while_it_makes_a_thread_leaves_one",
@@ -175,7 +154,6 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "roles/test_edits.py::test_an_edit_of_what_was_delivered_is_delivered_too",
         "roles/test_unread.py::test_an_edit_of_a_part_that_waits_changes_the_item",
         "roles/test_member.py::test_an_edit_of_what_the_program_has_taken_is_another_update",
-    *(55, 56, 71, 73),
     ),
     83: ("roles/test_edits.py::test_an_edit_never_runs_a_command_of_the_leader",),
     85: (
@@ -191,6 +169,19 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
     88: (
         "roles/test_follower_files.py::test_what_cannot_be_sent_is_refused_before_anything_is",
         "roles/test_follower_files.py::test_a_download_that_fails_says_why",
+        "roles/test_follower_files.py::test_the_owner_of_the_bot_says_how_large_a_file_may_be",
+        "roles/test_follower_files.py::test_a_download_goes_on_where_it_broke_off",
+    ),
+    89: (
+        "roles/test_follower_files.py::test_scenario_89_whatever_a_file_is_called_it_lies_in_the_folder_and_replaces_none",
+        "roles/test_follower_files.py::test_a_folder_that_is_full_takes_no_more_until_something_is_deleted",
+        "core/test_files.py::test_no_name_leads_out_of_its_directory",
+    ),
+    91: (
+        "roles/test_commands.py::test_scenario_91_the_owner_of_the_thread_gets_a_command_and_the_menu_only_names_it",
+        "core/test_commands.py::test_where_it_would_be_too_long_each_keeps_its_first",
+        "core/test_commands.py::test_a_command_of_several_stands_there_once_with_all_descriptions",
+        "core/test_commands.py::test_what_telegram_would_refuse_is_refused_with_its_place",
     ),
     92: (
         "core/test_buttons.py::test_whatever_a_program_gives_a_button_telegram_gets_1_to_64_bytes",
@@ -205,6 +196,25 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "test_streams.py::test_scenario_95_a_chat_that_refuses_drafts_gets_edits_and_is_remembered",
         "e2e/test_contents.py::test_scenario_95_a_chat_that_refuses_drafts_sees_the_message_grow_by_edits",
     ),
+    98: (
+        "e2e/test_scenarios_security.py::test_scenario_98_the_token_is_in_no_output_whatever_goes_wrong",
+        "botapi/test_uploads.py::test_the_faults_of_a_download_say_what_happened",
+        "roles/test_audit.py::test_long_names_and_secrets_are_not_written",
+    ),
+    100: (
+        "e2e/test_scenarios_security.py::test_scenario_100_another_user_of_the_machine_gets_nowhere",
+        "wire/test_bus_server.py::test_a_peer_of_another_user_is_closed_at_once",
+        "wire/test_bus_endpoint.py::test_socket_and_directory_are_for_their_owner_only",
+    ),
+    101: (
+        "e2e/test_scenarios_security.py::"
+        "test_scenario_101_what_is_another_s_is_refused_with_a_reason_noted_and_not_done",
+        "core/test_policy_oracle.py::test_our_policy_allows_what_its_description_allows_and_nothing_else",
+    ),
+    103: (
+        "wire/test_bus_fuzz.py::test_scenario_103_a_peer_that_sends_anything_costs_nobody_else_anything",
+        "wire/test_bus_fuzz.py::test_scenario_103_a_line_without_an_end_is_not_kept",
+    ),
 }
 
 ALL: Final = (
@@ -212,7 +222,8 @@ ALL: Final = (
     *(25, 26, 28, 29, 31, 32, 34, 35, 37, 38, 40, 41, 43, 44, 46, 47),
     *(52, 58, 59, 61, 62, 65, 67, 68, 70, 74, 76),
     *(55, 56, 71, 73),
-    *(77, 79, 80, 82, 83, 85, 86, 88, 92, 94, 95, 97),
+    *(77, 79, 80, 82, 83, 85, 86, 88, 89, 91, 92, 94, 95, 97, 98),
+    *(100, 101, 103),
 )
 
 
