@@ -56,8 +56,9 @@ def _reader() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST}).enable(["table", "strikethrough"])
 
 
-def _place(entity: Entity) -> tuple[int, int]:
-    return entity["offset"], -entity["length"]
+def _place(entity: Entity) -> tuple[int, int, bool]:
+    """Outer ones first: a quotation may hold anything."""
+    return entity["offset"], -entity["length"], entity["type"] != "blockquote"
 
 
 class _Style:

@@ -71,9 +71,9 @@ class _Splitter:
             (one for one in entities if one["length"] > 0), key=lambda one: (one["offset"], -one["length"])
         )
         self._begins = [one["offset"] for one in self._entities]
-        self._blocks = [
-            (one["offset"], one["offset"] + one["length"]) for one in self._entities if one["type"] == "pre"
-        ]
+        blocks = [one for one in self._entities if one["type"] == "pre"]
+        self._blocks = [one["offset"] for one in blocks]
+        self._ends = [one["offset"] + one["length"] for one in blocks]
 
     def parts(self) -> Any:
         start = 0
@@ -131,7 +131,9 @@ class _Splitter:
         """Behind the last blank line, but for those in code, which is better cut between any two lines than torn."""
         found = None
         for match in _PARAGRAPH.finditer(self._text, half, end):
-            if not any(begin < self._unit(match.end()) < stop for begin, stop in self._blocks):
+            at = self._unit(match.end())
+            block = bisect_left(self._blocks, at) - 1  # they do not overlap: Telegram allows nothing in code
+            if block < 0 or at >= self._ends[block]:
                 found = match.end()
         return found
 

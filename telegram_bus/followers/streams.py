@@ -34,6 +34,9 @@ GROUP_PACE: Final = 3.0
 The leader's budget, which many followers share, may make it longer."""
 
 LONGEST_PACE: Final = 30.0
+COSTS: Final = 10.0
+"""Markdown is read anew each time; so much longer than that took the next time waits, for the program's own sake."""
+
 DRAFT_AGAIN: Final = 20.0
 """Seconds after which a draft is sent again that did not change: it is shown for 30 (T18)."""
 
@@ -92,6 +95,7 @@ class Stream:
     _draft_id: int = field(factory=lambda: random.randrange(1, 2**31), init=False)
     _least: float = field(default=PRIVATE_PACE, init=False)
     _pace: float = field(default=PRIVATE_PACE, init=False)
+    _cost: float = field(default=0.0, init=False)
     _begun: bool = field(default=False, init=False)
     _full: bool = field(default=False, init=False)  # no more of it is shown before its end
     _failed: bool = field(default=False, init=False)  # what is shown meanwhile; the end is tried all the same
@@ -153,13 +157,15 @@ class Stream:
             if self._closed.is_set():
                 return
             with trio.CancelScope() as self._pause:
-                await trio.sleep(self._pace)
+                await trio.sleep(max(self._pace, COSTS * self._cost))
 
     async def _show_newest(self) -> None:
         if self._failed or self._full or not self.text.strip():
             return
         try:
+            began = trio.current_time()
             parts = self._parts()
+            self._cost = trio.current_time() - began
             full = len(parts) > self._most_parts
             del parts[self._most_parts :]
             if self._drafting:
