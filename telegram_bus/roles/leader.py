@@ -53,6 +53,7 @@ from telegram_bus.wire.endpoint import Endpoint, open_endpoint
 from telegram_bus.wire.server import serve_bus
 
 if TYPE_CHECKING:
+    from telegram_bus.roles.icons import Icons
     from telegram_bus.roles.thread_care import ThreadCare
 
 __all__ = ["StopReason", "run_leader"]
@@ -275,7 +276,8 @@ class _Leader:
             await nursery.start(term.keyboards.run)
             await nursery.start(term.typing.run)
             await nursery.start(term.commands.run)
-            await nursery.start(term.sharing.run)
+            for start in (term.sharing.run, *([self._icons().run] if self.settings.show_state else [])):
+                await nursery.start(start)
             await nursery.start(self.lobby.run)
             await nursery.start(self.notices.run)
             await nursery.start(self.absences.run)
@@ -492,6 +494,12 @@ class _Leader:
     def _reseat(self, member: Member) -> None:
         """Have a follower register again: with its next heartbeat, a second from now, it hears of its new place."""
         self.requests.remove(member)
+
+    def _icons(self) -> Icons:
+        from telegram_bus.roles.icons import Icons  # noqa: PLC0415 - for those who want them
+
+        call = partial(self.sender.call, urgency="progress")
+        return Icons(store=self.store, threads=self.term.threads, call=call, state=self.term.agent_state)
 
     async def _prove_threads(self) -> None:
         """Where there are threads again: those of the agents that are here may be others, or gone."""

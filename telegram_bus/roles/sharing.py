@@ -22,7 +22,7 @@ __all__ = ["Sharing"]
 
 log = logging.getLogger(__name__)
 
-LOOK_AGAIN: Final = 60.0
+LOOK_AGAIN: Final = 20.0
 """Seconds between two questions to Telegram whether there are threads by now, while there are none; a change of the
 bot's rights and a message in a thread are looked into at once."""
 

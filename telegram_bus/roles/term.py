@@ -73,6 +73,9 @@ from telegram_bus.wire.descriptors import Descriptors
 if TYPE_CHECKING:  # seldom needed
     from telegram_bus.roles.thread_care import ThreadCare
 
+if TYPE_CHECKING:
+    from telegram_bus.roles.icons import AgentState
+
 __all__ = ["AGENT_MESSAGES", "Term", "now_ms"]
 
 log = logging.getLogger(__name__)
@@ -545,6 +548,16 @@ class Term:
         """As a person may have named its thread; else as the leader did."""
         binding = self.threads.of_key(member.key)
         return binding.name if binding is not None else member.registration.thread_name or member.key
+
+    def agent_state(self, key: str) -> AgentState:
+        """What an agent is, for the icon of its thread."""
+        member = self.registry.by_key(key)
+        if member is None:
+            return "away"
+        doing = self.activities.of(key, member.instance_id)
+        if doing is not None:
+            return "waiting" if doing.needs_person else "busy"
+        return "busy" if self.deliveries.waiting(key) else "idle"
 
     def bus_line(self) -> BusLine:
         """The bus as a person sees it."""

@@ -12,7 +12,7 @@ import pytest
 
 from telegram_bus.cli.demo_bus import BUS, DemoBus, open_demo_bus
 from tests.browser import chromium
-from tests.e2e.test_browser import SHELL, open_thread, write
+from tests.e2e.test_browser import SHELL, write
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -45,6 +45,11 @@ def menu(page: Page, thread: str, item: str) -> None:
     """What a right click on a thread offers."""
     page.locator(".thread", has_text=thread).first.click(button="right")
     page.get_by_role("menuitem", name=item).click()
+
+
+def open_thread(page: Page, name: str) -> None:
+    page.locator(".thread", has=page.locator(".thread-name", has_text=name)).click()
+    page.wait_for_selector(f"header >> text={name}")
 
 
 def new_thread(page: Page, name: str) -> None:
@@ -106,6 +111,7 @@ def test_people_s_hands_in_a_private_chat(tmp_path: Path) -> None:
         page.get_by_label("This chat has threads").click()
         page.wait_for_selector(".thread >> text=echo")
         open_thread(page, "echo")
+        write(page, "anybody?")  # the leader hears by this that there are threads again
         bus.thread_of("echo")
         write(page, "back again")
         page.wait_for_selector("article.theirs >> text=You said: back again")

@@ -186,12 +186,12 @@ async def test_without_the_right_to_make_threads_those_that_have_one_keep_it(aut
         assert rig.term.sharing.dress("otto", "sendChatAction", {"chat_id": CHAT})["message_thread_id"] == 1
         assert "message_thread_id" not in rig.term.sharing.dress("otto", "sendMessage", {"chat_id": CHAT, "text": "x"})
         await trio.sleep(SETTLED + 1)
-        await rig.take(said(1), message(2, thread=nora.target.thread_id if nora.target else 0))
+        await rig.take(said(1), message(2, thread=int(nora.target.thread_id or 0) if nora.target else 0))
         assert sorted(rig.got) == [("nora", 2), ("otto", 1)]
 
 
 async def test_the_chat_is_looked_at_again_when_it_may_have_changed(autojump_clock: MockClock) -> None:
-    """By the bot's own membership, and by a minute's rhythm while there are no threads."""
+    """By the bot's own membership, and in a rhythm while there are no threads."""
     facts, looked = [PLAIN, PLAIN, FORUM], []
 
     async def learn() -> BotFacts:
@@ -203,11 +203,11 @@ async def test_the_chat_is_looked_at_again_when_it_may_have_changed(autojump_clo
         await nursery.start(rig.term.sharing.run)
         body = {"chat": {"id": CHAT, "type": "supergroup"}, "from": {"id": 4}, "new_chat_member": {"status": "member"}}
         await rig.take({"update_id": 1, "my_chat_member": body})
-        assert rig.term.sharing.everyone
-        await trio.sleep(130)
-        assert not rig.term.sharing.everyone
+        modes = [rig.term.sharing.everyone]
+        await trio.sleep(50)
+        assert [*modes, rig.term.sharing.everyone] == [True, False]
         assert len(looked) == 3
-        await trio.sleep(200)
+        await trio.sleep(100)
         assert len(looked) == 3
         nursery.cancel_scope.cancel("the test is over")
 

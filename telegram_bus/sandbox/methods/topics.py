@@ -17,7 +17,7 @@ MAX_NAME = 128  # code points, T7
 # Emoji and made-up identifiers of the custom emoji that icons are drawn from; the real list begins with 📰 too.
 ICONS = {
     str(5_434_144_690_511_290_000 + index): emoji
-    for index, emoji in enumerate("📰💡⚡🔝🗣🆒❗📝📆📁🔎📣🔥❤❓📈📉💎💰💸")
+    for index, emoji in enumerate("📰💡⚡🔝🗣🆒❗📝📆📁🔎📣🔥❤❓📈📉💎💰💸💬☕✅")
 }
 
 
