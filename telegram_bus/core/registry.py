@@ -44,6 +44,8 @@ class Member:
     peer_pid: int | None = None
     provisioned: Provisioned | None = None
     last_heartbeat_ms: Number
+    earlier: tuple[Number, ...] = ()
+    """Threads that it had in this registration before the present one: what it sends there was on its way."""
 
     @property
     def instance_id(self) -> str:
@@ -184,7 +186,9 @@ class Registry:
             self._drop(rival)
         self._forget_indices(member)
         told = attrs.evolve(member.registration, target=target, thread_name=thread_name)
-        moved = self._members[member.instance_id] = attrs.evolve(member, registration=told)
+        left = member.target.thread_id if member.target is not None and member.target != target else None
+        earlier = (*member.earlier, left) if left is not None else member.earlier
+        moved = self._members[member.instance_id] = attrs.evolve(member, registration=told, earlier=earlier)
         self._index(moved)
         self.revision += 1
         return moved

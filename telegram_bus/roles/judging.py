@@ -13,6 +13,7 @@ from telegram_bus.core.envelopes import Ack, Envelope
 from telegram_bus.core.errors import BusError
 from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Caller, Denied, judge, judge_files
 from telegram_bus.core.registry import Member, Registry
+from telegram_bus.core.scopes import CROSS_TARGET, wire_id
 from telegram_bus.roles.files import Enclosed
 from telegram_bus.roles.once import Answer
 from telegram_bus.roles.ports import LeaderPorts
@@ -44,6 +45,7 @@ class Judging:
     def _call(self, envelope: Envelope, decision: admission.Call, peer: Peer) -> Answer:
         if decision.parts:
             decision = attrs.evolve(decision, enclosed=peer.descriptors)
+        decision = _into_present_thread(decision)
         verdict = self._judge(decision)
         if isinstance(verdict, Allowed):
             return lambda: self._make(envelope, decision, verdict)
@@ -140,3 +142,15 @@ def _descriptors(asked: admission.Call) -> Descriptors:
 
 def _accepted(envelope: Envelope, result: Any) -> Ack:
     return Ack(request_id=envelope.request_id, ok=True, result=result)
+
+
+def _into_present_thread(decision: admission.Call) -> admission.Call:
+    """The call of a member that was given another thread meanwhile, into that one: it is its thread that it meant."""
+    member, args = decision.member, decision.args
+    body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
+    if not member.earlier or member.target is None or body.get(CROSS_TARGET) is True:
+        return decision
+    if wire_id(body.get("message_thread_id")) not in member.earlier:
+        return decision
+    moved = {**body, "message_thread_id": member.target.thread_id}
+    return attrs.evolve(decision, args=(args[0], moved, *args[2:]))

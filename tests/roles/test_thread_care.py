@@ -10,12 +10,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from telegram_bus.core.admission import Call
 from telegram_bus.core.bindings import CleanUp
 from telegram_bus.core.envelopes import AgentSelector
 from telegram_bus.core.errors import ApiError, RequestRefused
 from telegram_bus.core.extensions import OperatorThreads
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.locks import FileLock
+from telegram_bus.roles.judging import _into_present_thread
 from telegram_bus.roles.topic_names import place_of, wanted_name
 from tests.fakes import CHAT, registration
 from tests.roles.term_rig import Rig as TermRig
@@ -166,6 +168,8 @@ async def test_output_into_a_deleted_thread_goes_into_the_new_one_and_its_agent_
         assert moved.target is not None
         assert placed.body["message_thread_id"] == moved.target.thread_id != 11
         assert rig.term.threads.of_thread(CHAT, 11) is None
+        late = _into_present_thread(Call(member=moved, method="call", args=call.args))
+        assert late.args[1]["message_thread_id"] == moved.target.thread_id
         again = attrs.evolve(call, args=("sendMessage", {"chat_id": CHAT, "message_thread_id": "101", "text": "x"}))
         assert await rig.term.in_place(moved, again) is again
 
