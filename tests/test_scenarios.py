@@ -207,8 +207,7 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "wire/test_bus_endpoint.py::test_socket_and_directory_are_for_their_owner_only",
     ),
     101: (
-        "e2e/test_scenarios_security.py::"
-        "test_scenario_101_what_is_another_s_is_refused_with_a_reason_noted_and_not_done",
+        "e2e/test_scenarios_security.py::test_scenario_101_what_is_another_s_is_refused_with_a_reason_noted_and_not_done",
         "core/test_policy_oracle.py::test_our_policy_allows_what_its_description_allows_and_nothing_else",
     ),
     103: (
