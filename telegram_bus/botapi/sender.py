@@ -128,8 +128,8 @@ class Sender:
         all the same. `after` is told the outcome in any case, shielded, before the next call of its kind: what must be
         stored of it does not depend on who still waits. A BusError of `after` becomes the caller's. `before` is called
         once, when it is the call's turn: what it raises (a BusError) becomes of the call, which is then not made. With
-        `release`, that is called when the call was surely not made (429, no network), and `before` again at its next try.
-        The descriptors of `files` have to stay open until `after` is told.
+        `release`, that is called when the call was surely not made (429, no network), and `before` again at the next
+        try. The descriptors of `files` have to stay open until `after` is told.
 
         Raises ApiError; RequestRefused (code None) for a wait of more than 20 s, with the time in its message, which a
         `patient` call is not refused for unless it only shows progress; NotSent: surely not carried out; CommitUnknown:
@@ -332,7 +332,7 @@ class Sender:
             self._numbers += 1
             request.number = self._numbers
             self._memory.started(request.number, ticket.chat_id, ticket.nature.weight)
-        if request.before is not None:
+        if request.before is not None and not request.claimed:
             await self._claim(request)  # which commits that, too
         elif counts and self._memory is not None:
             with trio.move_on_after(NOTING_SECONDS):
