@@ -238,6 +238,7 @@ class _Leader:
         self.term.buttons.register(outcomes.AGAIN, outbox.doubts.pressed)
         self.sender.dress = self._dress
         self.term.sharing.learn = self._look
+        self.notices.threadless = lambda: self.term.sharing.everyone
         self.term.sharing.say = self.notices.say
         self.term.sharing.reseat = self._reseat
         self.term.sharing.returned = self._prove_threads

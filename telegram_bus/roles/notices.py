@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 import trio
@@ -38,6 +39,8 @@ class Notices:
 
     chat_id: int
     call: Call = field(repr=False)
+    threadless: Callable[[], bool] = field(default=lambda: False, repr=False)
+    """Whether the chat has no threads now, so that everything is said in the main chat."""
     _told: set[str] = field(factory=set)
     _channel: tuple[trio.MemorySendChannel[_Notice], trio.MemoryReceiveChannel[_Notice]] = field(
         factory=lambda: trio.open_memory_channel[_Notice](MOST)
@@ -82,7 +85,7 @@ class Notices:
 
     def _params(self, notice: _Notice) -> dict[str, Any]:
         params: dict[str, Any] = {"chat_id": self.chat_id, "text": notice.text, "disable_notification": True}
-        if notice.thread_id is not None:
+        if notice.thread_id is not None and not self.threadless():
             params["message_thread_id"] = notice.thread_id
         if notice.reply_to is not None:
             params["reply_parameters"] = {"message_id": notice.reply_to, "allow_sending_without_reply": True}

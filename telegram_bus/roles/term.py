@@ -384,6 +384,8 @@ class Term:
         """
         found = [other for other in self.registry if other is not member and _names(selector, other)]
         wanted = selector.thread_name if selector.thread_id is None else f"thread {selector.thread_id}"
+        if self.sharing.everyone:
+            raise RequestRefused(f"agents reach each other in their threads, and this chat has none: {self.sharing.why}")
         if not found:
             here = ", ".join(sorted(other.registration.thread_name or other.key for other in self.registry))
             raise RequestRefused(f"no other agent is called {wanted}; here are: {here}")
