@@ -101,7 +101,19 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "botapi/test_transport.py::test_calls_go_through_the_proxy_of_the_environment",
     ),
     47: ("botapi/test_transport.py::test_a_poll_has_a_connection_of_its_own_and_names_its_window",),
-    52: ("roles/test_threads.py::test_scenario_52_forty_threads_come_back_without_a_call",),
+    49: (
+        "botapi/test_sender_budget.py::test_a_pause_of_an_hour_parks_what_waits_drops_what_is_stale_and_is_told_afterwards",
+    ),
+    50: (
+        "core/test_budget.py::test_ten_talkers_share_a_group_whatever_they_have_queued",
+        "core/test_budget.py::test_finals_of_one_go_before_progress_of_others_but_never_before_ones_own_messages",
+        "core/test_meters.py::test_no_window_of_the_server_holds_more_whatever_the_delay",
+    ),
+    52: (
+        "roles/test_threads.py::test_scenario_52_forty_threads_come_back_without_a_call",
+        "botapi/test_sender_budget.py::test_scenario_52_a_429_that_nobody_hears_of_mutes_nothing",
+    ),
+    53: ("roles/test_windows.py::test_scenario_53_a_successor_respects_the_pause_that_the_dead_leader_was_told",),
     58: ("roles/test_threads.py::test_scenario_58_topics_of_direct_messages_are_no_threads",),
     59: (
         "roles/test_visibility.py::test_scenario_59_a_wave_of_refusals_changes_nothing_and_is_waited_out",
@@ -109,6 +121,7 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
     ),
     61: ("roles/test_outbox.py::test_scenario_61_a_message_in_another_thread_is_deleted_and_its_owner_hears_of_it",),
     62: ("roles/test_outbox.py::test_scenario_62_a_refused_thread_is_never_left_out",),
+    64: ("botapi/test_sender_budget.py::test_scenario_64_what_is_already_as_it_should_be_is_a_success",),
     65: (
         "e2e/test_scenarios_threads.py::test_scenario_65_a_leader_killed_while_it_makes_a_thread_leaves_one",
         "e2e/test_scenarios_threads.py::test_scenario_65_a_thread_whose_answer_was_lost_is_not_made_twice",
@@ -219,7 +232,7 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
 ALL: Final = (
     *(1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19, 20, 22, 23),
     *(25, 26, 28, 29, 31, 32, 34, 35, 37, 38, 40, 41, 43, 44, 46, 47),
-    *(52, 58, 59, 61, 62, 65, 67, 68, 70, 74, 76),
+    *(49, 50, 52, 53, 64, 58, 59, 61, 62, 65, 67, 68, 70, 74, 76),
     *(55, 56, 71, 73),
     *(77, 79, 80, 82, 83, 85, 86, 88, 89, 91, 92, 94, 95, 97, 98),
     *(100, 101, 103),
