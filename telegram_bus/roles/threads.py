@@ -12,7 +12,8 @@ from attrs import define, field
 
 from telegram_bus import crash
 from telegram_bus.core import threads
-from telegram_bus.core.bindings import Adopted, Binding, Book, Changes, Given, Make, Wait
+from telegram_bus.core.bindings import Binding, Changes
+from telegram_bus.core.book import Adopted, Book, Given, Make, Wait
 from telegram_bus.core.envelopes import Registration, Target
 from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused, StateError
 from telegram_bus.core.registry import Provisioned, key_of

@@ -10,7 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from telegram_bus.core.bindings import LOOKED_FOR, Adopted, Book, Changes, Given, How, Make, Wait
+from telegram_bus.core.bindings import Changes, How
+from telegram_bus.core.book import LOOKED_FOR, Adopted, Book, Given, Make, Wait
 from telegram_bus.core.threads import clean_name
 from telegram_bus.store import bindings
 from telegram_bus.store.schema import JOURNAL
