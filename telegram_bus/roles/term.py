@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from attrs import Factory, define, evolve, field, frozen
 
-from telegram_bus._version import __version__
 from telegram_bus.botapi.polling import PollState
 from telegram_bus.core.bindings import Binding
 from telegram_bus.core.chooser import Choice
@@ -39,8 +38,8 @@ from telegram_bus.core.extensions import (
     UpdateHand,
 )
 from telegram_bus.core.files import file_ids
-from telegram_bus.core.health import Condition, LeaderState, advice, worst_first
-from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
+from telegram_bus.core.health import Condition, LeaderState, worst_first
+from telegram_bus.core.lobby import AgentLine, BusLine
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned, Registry, key_of
 from telegram_bus.core.scopes import named_files, wire_id
@@ -48,7 +47,7 @@ from telegram_bus.core.threads import free_slot
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.core.values import Number
 from telegram_bus.home import Profile
-from telegram_bus.locks import FileLock
+from telegram_bus.roles import overview
 from telegram_bus.roles.activities import Activities
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.buttons import LeaderButtons
@@ -385,7 +384,7 @@ class Term:
         found = [other for other in self.registry if other is not member and _names(selector, other)]
         wanted = selector.thread_name if selector.thread_id is None else f"thread {selector.thread_id}"
         if self.sharing.everyone:
-            raise RequestRefused(f"agents reach each other in their threads, and this chat has none: {self.sharing.why}")
+            raise RequestRefused(f"agents reach each other in threads, and there are none: {self.sharing.why}")
         if not found:
             here = ", ".join(sorted(other.registration.thread_name or other.key for other in self.registry))
             raise RequestRefused(f"no other agent is called {wanted}; here are: {here}")
@@ -468,23 +467,7 @@ class Term:
 
     def status(self) -> dict[str, Any]:
         """What `x.status.get` answers; docs/protocol.md lists the fields."""
-        since_poll = self._since_poll()
-        return {
-            "version": __version__,
-            "state": self.conditions()[0].state,
-            "detail": self.conditions()[0].detail,
-            "states": [{"state": one.state, "detail": one.detail} for one in self.conditions()],
-            "pid": self.pid,
-            "epoch": self.store.epoch,
-            "since_ms": self.since_ms,
-            "bot": {"id": self.bot.id, "username": self.bot.username},
-            "chat": {"id": self.threads.chat_id, "kind": "private" if self.threads.chat_id > 0 else "group"},
-            "last_poll_ms": None if since_poll is None else now_ms() - round(since_poll * 1000),
-            "waiting": self.deliveries.total_waiting(),
-            "sends": self.calls.outbox.status(),
-            "standby": FileLock.is_held(self.profile.standby_lock),
-            "followers": [self._follower(member) for member in self.registry],
-        }
+        return overview.status(self)
 
     async def operate(self, request: OperatorRequest) -> Any:
         """Do what somebody who looks after the bus asks for."""
@@ -543,10 +526,10 @@ class Term:
 
     def choices(self) -> list[Choice]:
         """The agents that are here, by name."""
-        here = [Choice(member.key, self._name(member)) for member in self.registry]
+        here = [Choice(member.key, self.name_of(member)) for member in self.registry]
         return sorted(here, key=lambda one: one.name.casefold())
 
-    def _name(self, member: Member) -> str:
+    def name_of(self, member: Member) -> str:
         """As a person may have named its thread; else as the leader did."""
         binding = self.threads.of_key(member.key)
         return binding.name if binding is not None else member.registration.thread_name or member.key
@@ -563,75 +546,18 @@ class Term:
 
     def bus_line(self) -> BusLine:
         """The bus as a person sees it."""
-        condition = self.conditions()[0]
-        return BusLine(
-            bot=self.bot.name,
-            state=condition.state,
-            detail=condition.detail,
-            since_poll=self._since_poll(),
-            waiting=self.deliveries.total_waiting(),
-            troubles=tuple(advice(one) for one in self.conditions() if one.state not in ("serving", "starting")),
-            shared=self.sharing.shared(self.threads.chat_id),
-        )
+        return overview.bus_line(self)
 
     def agent_lines(self, user_id: int | None = None) -> list[AgentLine]:
         """The agents as this person sees them: those that are here first, then those that have a thread."""
-        now, here = now_ms(), {member.key: member for member in self.registry}
-        bound = {binding.key: binding for binding in self.threads.all()}
-        shared = self.sharing.shared(self.threads.chat_id)
-        chosen = self.sharing.choice_of(user_id) if user_id is not None and shared else None
-        lines = []
-        for key in dict.fromkeys([*bound, *here]):
-            member, binding = here.get(key), bound.get(key)
-            left = self.away_since(key) or (binding.since_ms if binding is not None else now)
-            since = member.joined_ms if member is not None else left
-            name = binding.name if binding is not None else key
-            shares = member.shares if member is not None else self.sharing.everyone
-            doing = self.activities.of(key, member.instance_id) if member is not None else None
-            lines.append(
-                AgentLine(
-                    name=self._name(member) if member is not None else name,
-                    link=None if binding is None or shares else thread_link(binding.chat_id, binding.thread_id),
-                    online=member is not None,
-                    age=(now - since) / 1000,
-                    waiting=self.deliveries.waiting(key),
-                    doing=doing.text if doing is not None else None,
-                    doing_age=(now - doing.since_ms) / 1000 if doing is not None else 0.0,
-                    needs_person=doing is not None and doing.needs_person,
-                    muted=self.muting.muted(key),
-                    spoken_to=key == chosen,
-                    spoke_last=shared and key == self.sharing.spoke_last,
-                )
-            )
-        return sorted(lines, key=lambda line: not line.online)
+        return overview.agent_lines(self, user_id)
 
-    def _since_poll(self) -> float | None:
+    def since_poll(self) -> float | None:
         """Seconds since Telegram last answered a poll."""
         polling = self.polling.value
         if polling is None or polling.last_completed is None:
             return None
         return trio.current_time() - polling.last_completed
-
-    def _follower(self, member: Member) -> dict[str, Any]:
-        registration, target = member.registration, member.target
-        return {
-            "key": member.key,
-            "name": registration.thread_name,
-            "chat_id": target.chat_id if target is not None else None,
-            "thread_id": target.thread_id if target is not None else None,
-            "slot": registration.slot,
-            "pid": registration.pid,
-            "joined_ms": member.joined_ms,
-            "connected_at_ms": registration.connected_at_ms,
-            "last_heartbeat_ms": member.last_heartbeat_ms,
-            "state": "serving",
-            "waiting": self.deliveries.waiting(member.key),
-            "sending": self.calls.outbox.waiting(member.key),
-            "unknown": self.calls.outbox.doubts.count(member.key),
-            "activity": None
-            if (doing := self.activities.of(member.key, member.instance_id)) is None
-            else doing.facts(),
-        }
 
 
 def _names(selector: AgentSelector, member: Member) -> bool:

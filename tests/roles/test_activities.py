@@ -8,6 +8,7 @@ import pytest
 
 from telegram_bus.core.errors import RequestRefused
 from telegram_bus.core.extensions import ActivitySet
+from telegram_bus.roles import overview
 from tests.fakes import admit, message
 from tests.roles.term_rig import Rig, running
 
@@ -21,7 +22,7 @@ def says(text: str | None = None, *, needs_person: bool | None = None) -> Activi
 def shown(rig: Rig) -> Any:
     """In the status of the command line."""
     (nora,) = rig.term.registry
-    return rig.term._follower(nora)["activity"]
+    return overview.follower(rig.term, nora)["activity"]
 
 
 async def test_it_is_shown_until_it_is_replaced_or_the_process_is_another() -> None:
