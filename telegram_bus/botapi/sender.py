@@ -10,14 +10,13 @@ from typing import Any, Final
 
 import trio
 
-from telegram_bus.botapi.parked import Parked
+from telegram_bus.botapi.parked import Parked, pause_of, queue_of
 from telegram_bus.botapi.polling import RETRY_SECONDS, backoff
 from telegram_bus.botapi.requests import After, Before, CallApi, Failed, Memory, Outcome, Request, Sent, Shown
 from telegram_bus.botapi.uploads import Upload, seconds_for
 from telegram_bus.core.budget import Budget, Ticket
 from telegram_bus.core.errors import AnswerLost, ApiError, BusError, NotSent, RequestRefused
 from telegram_bus.core.meters import DEFAULT_LIMITS, Limits
-from telegram_bus.core.text import duration
 from telegram_bus.core.urgency import Urgency, nature_of, unchanged
 
 __all__ = ["LONGEST_WAIT", "QUEUED", "CallApi", "Failed", "Memory", "Outcome", "Sender", "Sent"]
@@ -173,28 +172,11 @@ class Sender:
 
     def queue(self, owner: str) -> dict[str, Any]:
         """What waits of a follower's calls, for itself: see `x.send.queue` in docs/protocol.md."""
-        now = trio.current_time()
-        waiting = self.budget.waiting(owner)
-        counts = dict.fromkeys((one.name.lower() for one in Urgency), 0)
-        for ticket in waiting:
-            counts[ticket.nature.urgency.name.lower()] += 1
-        paused = max((self.budget.paused_until(ticket.place) for ticket in waiting), default=-math.inf)
-        return {
-            "waiting": len(waiting),
-            "limit": QUEUED,
-            "classes": counts,
-            "pausedMs": round(max(0.0, paused - now) * 1000),
-        }
+        return queue_of(self.budget, owner, QUEUED, trio.current_time())
 
     def pause(self) -> str | None:
         """What Telegram wants a pause of and for how long, for people; None: it does not."""
-        now = trio.current_time()
-        pauses = [(until, chat) for kind, chat, until in self.budget.pauses(now) if kind == "spend"]
-        if not pauses:
-            return None
-        until, chat = max(pauses, key=lambda pause: pause[0])
-        what = "all messages" if chat is None or len(pauses) > 1 else f"messages into chat {chat}"
-        return f"Telegram wants a pause of {what} for {duration(until - now)} more (429)"
+        return pause_of(self.budget, trio.current_time())
 
     # -- the queue
 
