@@ -17,6 +17,7 @@ from telegram_bus.core.buttons import Kept
 from telegram_bus.core.codec import dumps
 from telegram_bus.core.errors import ApiError, BusError, RequestRefused, StateError
 from telegram_bus.core.extensions import ButtonsKeep, QuestionWait
+from telegram_bus.core.identity import call_id
 from telegram_bus.core.registry import Member
 from telegram_bus.core.updates import UpdateInfo
 from telegram_bus.roles.threads import Call
@@ -57,6 +58,7 @@ class Keyboards:
     away: Callable[[str], str | None] = field(repr=False)
     say: Callable[[str, str | None], None] = field(repr=False)
     _open: dict[str, Kept] = field(factory=dict)
+    _sending: dict[str, str] = field(factory=dict)
     _changed: dict[str, trio.Event] = field(factory=dict)
     _channel: tuple[
         trio.MemorySendChannel[Callable[[], Awaitable[None]]], trio.MemoryReceiveChannel[Callable[[], Awaitable[None]]]
@@ -101,6 +103,8 @@ class Keyboards:
             kept = kept._replace(place=place)
         if kept.question is not None and not (kept.shown and (kept.taken or kept.holder is None)):
             kept = self._open.setdefault(kept.id, kept)
+            if kept.place is None and place is None:
+                self._sending[call_id("question", kept.id)] = kept.id
             if place is not None and kept.place is None:
                 kept = self._open[kept.id] = kept._replace(place=place)
                 if kept.answer is not None:
@@ -111,6 +115,18 @@ class Keyboards:
             "messageId": kept.place[1] if kept.place is not None else None,
             "answer": kept.answer,
         }
+
+    async def note_sent(self, member: Member, call: str, result: Any) -> None:
+        """The call of this id was made: if it asked a question, that stands under the message from now on."""
+        kept = self._open.get(self._sending.pop(call, ""))
+        place = _place(member, result.get("message_id") if isinstance(result, dict) else None)
+        if kept is None or kept.place is not None or place is None:
+            return
+        self._open[kept.id] = kept._replace(place=place)
+        try:
+            await self.store.keyboards.place(kept.id, place)
+        except StateError as error:  # its follower says it once more
+            log.warning("not noted where a question of %s stands: %s", kept.key, error)
 
     async def wait(self, member: Member, request: QuestionWait) -> dict[str, Any]:
         """The answers to those of the member's questions that have one; none after `wait_ms`, or when it asks another.

@@ -298,7 +298,10 @@ class Term:
         try:
             if call.api_method == "answerCallbackQuery":
                 return await self.buttons.by_owner(str(call.body.get("callback_query_id")), make)
-            return await self.typing.made(member.key, call.api_method, make)
+            result = await self.typing.made(member.key, call.api_method, make)
+            if call_id is not None:
+                await self.keyboards.note_sent(member, call_id, result)
+            return result  # noqa: TRY300 - the answer to a question may come before its follower hears of this
         except NotSent:
             if self.stop_wanted.is_set() and member.extended:
                 await trio.sleep_forever()
