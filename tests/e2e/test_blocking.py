@@ -131,6 +131,29 @@ def test_a_conversation(bus: blocking.Bus, person: Client, tmp_path: Path) -> No
         bus.tell("nobody", "x")
 
 
+def test_a_person_is_asked(bus: blocking.Bus, person: Client) -> None:
+    """While it is shown that something is done; without an answer in time the question is taken back."""
+    thread = thread_of(bus)
+    answers: list[Any] = []
+
+    def ask() -> None:
+        with blocking.time_limit(PATIENCE), bus.typing_for():
+            answers.append(bus.ask_person("Which?", [("One", 1), ("Two", 2)], allow_text=True))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    question = person.wait_for_message("Which?", thread_id=thread, within=PATIENCE)
+    person.say("neither", thread_id=thread, reply_to=question["message_id"])
+    asking.join(PATIENCE)
+    assert answers == ["neither"]
+    assert answers[0].sender["id"] == person.chat_id
+    person.wait_for_message("✔ neither — ", thread_id=thread, within=PATIENCE)
+    assert person.record(method="sendChatAction")
+    with pytest.raises(TimeoutError), blocking.time_limit(1):
+        bus.ask_person("Nobody?", ["Yes"])
+    person.wait_for_message("⌛ not needed any more", thread_id=thread, within=PATIENCE)
+
+
 def test_the_end_of_patience(bus: blocking.Bus) -> None:
     assert list(bus.updates(0.05)) == []
     assert bus.next_update(0) is None

@@ -193,6 +193,33 @@ def test_long_texts_markdown_and_growing_messages(person: Client, program: Progr
     assert all(0 <= one["sent"] < one["size"] == 40_000_000 for one in seen)
 
 
+def test_people_are_asked_with_any_data_behind_a_button(person: Client, program: Program) -> None:
+    """An answer may take long: meanwhile other requests have their turn, however many wait for people."""
+    thread = program.ask("state", wait=PATIENCE)["thread_id"]
+    for number in range(40):
+        request = {"id": f"q{number}", "do": "ask", "question": f"Number {number}?", "choices": [["Yes", [number]]]}
+        program.write(json.dumps(request).encode())
+    program.ask("members")
+    for number in (7, 39):
+        person.press(person.wait_for_message(f"Number {number}?", thread_id=thread, within=PATIENCE), "Yes")
+        answer = program.until("answer", id=f"q{number}")["result"]
+        assert (answer["answer"], answer["value"], answer["number"]) == ("Yes", [number], 0)
+        assert answer["sender"]["id"] == person.chat_id
+
+    sent = program.ask("send", text="once", buttons={"rows": [[["Go", {"deep": [None]}]]], "one_time": True})
+    person.press(sent["message"], "Go")
+    pressed = program.until("update", kind="callback")
+    assert pressed["data"] == {"deep": [None]}
+    program.ask("answer", update=pressed["id"], text="gone")
+    program.ask("done", update=pressed["id"])
+    assert program.error("send", text="x", buttons=[[["Go", "x" * 70_000]]])["code"] == "bad-request"
+
+    before = len(person.record(method="sendChatAction"))
+    program.ask("typing", seconds=60)
+    person.wait_for_record(before + 2, method="sendChatAction", within=PATIENCE)
+    program.ask("typing", seconds=0)
+
+
 def test_what_goes_wrong_is_told(person: Client, program: Program) -> None:
     program.ask("state", wait=PATIENCE)
     program.write(b"no json")
