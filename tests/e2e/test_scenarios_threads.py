@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -221,3 +222,35 @@ def test_an_agent_whose_thread_a_person_deletes_goes_on_in_a_new_one_and_stops_w
     finally:
         talker.kill()
         talker.wait()
+
+
+def test_in_a_forum_a_thread_is_closed_behind_its_agent_and_opened_for_it_whoever_leads(machine: Machine) -> None:
+    state = machine.sandbox.state()
+    forum, owner = state["forum_id"], state["owner_id"]
+    options = (
+        "--chat",
+        str(forum),
+        "--allow",
+        str(owner),
+        "--clean-up",
+        "close",
+        "--thread-names",
+        "{name} @ {project}",
+    )
+    machine.sandbox.drop_answer("createForumTopic", times=1)
+    machine.lead(*options)
+
+    def closed() -> dict[str, bool]:
+        return {topic["name"]: topic["closed"] for topic in machine.sandbox.topics(chat_id=forum)}
+
+    agent = machine.follow("nora")
+    agent.wait_said("state serving")
+    [name] = closed()
+    assert name.startswith("nora @ ")
+    agent.process.send_signal(signal.SIGINT)
+    agent.process.wait()
+    until(lambda: closed() == {name: True})
+    machine.kill_leader()
+    machine.follow("nora").wait_said("state serving")
+    until(lambda: closed() == {name: False})
+    assert machine.topics_made() == 1
