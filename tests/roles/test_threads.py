@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.core.bindings import Creation
 from telegram_bus.core.envelopes import Target
-from telegram_bus.core.errors import ApiError, CommitUnknown, NotSent, RequestRefused
+from telegram_bus.core.errors import ApiError, CommitUnknown, NotSent, RequestRefused, StateError
 from telegram_bus.core.permissions import OWN, Allowed, Caller, Denied, judge
 from telegram_bus.core.registry import Provisioned
 from telegram_bus.core.threads import PALETTE
@@ -373,3 +373,30 @@ async def test_scenario_58_topics_of_direct_messages_are_no_threads(rig: Rig) ->
     successor = await rig.successor()
     await successor.threads.provide(registration("a", instance="a:2"))
     assert [set(params) & {"direct_messages_topic_id"} for _, params in rig.telegram.calls] == [set(), set()]
+
+
+async def test_threads_of_a_group_that_became_a_supergroup_are_those_of_the_supergroup(rig: Rig) -> None:
+    """With what is being made and what shall go; a second report of the same changes nothing."""
+    await rig.provide("a", "Nora")
+    book = rig.threads.book
+    await rig.threads.note(book.begin("b", "Otto", holder=None, now_ms=1) + book.intend("a", "delete", "it left", 1))
+    assert await rig.threads.chat_migrated(CHAT, -100_77)
+    assert not await rig.threads.chat_migrated(CHAT, -100_77)
+    assert {row.chat_id for row in await rig.threads.store.threads_kept()} == {-100_77}
+    assert len(await rig.threads.store.threads_kept()) == 3
+    assert rig.threads.of_thread(-100_77, 101) == "a"
+    assert rig.threads.of_thread(CHAT, 101) is None
+    assert (await rig.provide("a", "Nora")).target == Target(chat_id=-100_77, thread_id=101)
+
+
+async def test_what_a_full_disk_did_not_take_is_written_with_what_comes_next(rig: Rig) -> None:
+    """A service message comes once: what it said must not be lost with the disk's mood."""
+    await rig.provide("a", "Nora")
+    renamed = {"message": created(101)["message"] | {"forum_topic_edited": {"name": "Nora's"}, "from": {"id": OWNER}}}
+    del renamed["message"]["forum_topic_created"]
+    rig.commits.fault = StateError("disk full")
+    with pytest.raises(StateError):
+        await rig.threads.heard([renamed], BOT)
+    rig.commits.fault = None
+    await rig.threads.heard([renamed], BOT)
+    assert [binding.name for binding in await rig.stored()] == ["Nora's"]
