@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from telegram_bus._version import __version__
+from telegram_bus.core.errors import StateError
 from telegram_bus.core.health import advice
 from telegram_bus.core.lobby import AgentLine, BusLine, thread_link
 from telegram_bus.core.registry import Member
@@ -33,9 +34,17 @@ def status(term: Term) -> dict[str, Any]:
         "last_poll_ms": None if since_poll is None else term.now_ms() - round(since_poll * 1000),
         "waiting": term.deliveries.total_waiting(),
         "sends": term.calls.outbox.status(),
-        "standby": FileLock.is_held(term.profile.standby_lock),
+        "standby": _has_standby(term),
         "followers": [follower(term, member) for member in term.registry],
     }
+
+
+def _has_standby(term: Term) -> bool:
+    """Whether a spare leader waits; a directory that cannot be read costs the status no more than that."""
+    try:
+        return FileLock.is_held(term.profile.standby_lock)
+    except StateError:
+        return False
 
 
 def follower(term: Term, member: Member) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from telegram_bus.core.errors import NotSent, RequestRefused, StateError
 from telegram_bus.core.identity import DURABLE_ADMISSION, ours
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
+from telegram_bus.roles import possessions
 from telegram_bus.roles import term as term_module
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.term import AGENT_MESSAGES
@@ -183,7 +184,7 @@ async def test_owners_that_memory_forgot_are_looked_up_for_a_call(rig: Rig, body
     rig.term.store._owners.clear()
     owned = rig.term.owned_by(member(rig, "nora"))
     assert not owned.message(CHAT, 900)
-    recall = rig.term.recall(("editMessageText", body))
+    recall = rig.term.recall(member(rig, "nora"), "call", ("editMessageText", body))
     assert recall is not None
     await recall()
     assert owned.message(CHAT, 900)
@@ -193,12 +194,13 @@ async def test_owners_that_memory_forgot_are_looked_up_for_a_call(rig: Rig, body
     "args", [(), ("getMe",), ("sendMessage", "x"), ("sendMessage", {"chat_id": CHAT}), ("x", {"reply_parameters": 5})]
 )
 async def test_a_call_that_names_no_message_needs_no_store(rig: Rig, args: tuple[Any, ...]) -> None:
-    assert rig.term.recall(args) is None
+    assert rig.term.recall(member(rig, "nora"), "call", args) is None
 
 
 async def test_what_memory_knows_is_not_looked_up(rig: Rig) -> None:
     await rig.term.store.record_messages("nora", [(CHAT, 900, 11)], 1)
-    assert rig.term.recall(("editMessageText", {"chat_id": CHAT, "message_id": 900})) is None
+    args = ("editMessageText", {"chat_id": CHAT, "message_id": 900})
+    assert rig.term.recall(member(rig, "nora"), "call", args) is None
 
 
 async def test_a_message_of_ones_own_is_always_seen(rig: Rig) -> None:
@@ -220,9 +222,27 @@ async def test_what_was_given_lately_is_known_to_the_next_leader(rig: Rig) -> No
         assert successor.term.threads.of_thread(CHAT, 12) == "otto"
 
 
+async def test_what_was_given_long_ago_is_in_the_store(rig: Rig, autojump_clock: MockClock) -> None:
+    """Also when the update itself has been purged; and to nobody else."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(rig.term.possessions.run)
+        await rig.take(message(1, thread=11))
+        await trio.sleep(10)
+        nursery.cancel_scope.cancel("killed")
+    rig.commits.db.execute("DELETE FROM updates")
+    successor = Rig(earlier=rig.commits)
+    async with running(successor):
+        for key, theirs in (("nora", True), ("otto", False)):
+            who = admit(successor.term.registry, key, thread=11 if theirs else 12)
+            recall = successor.term.recall(who, "call", ("setMessageReaction", {"chat_id": CHAT, "message_id": 1001}))
+            if recall is not None:
+                await recall()
+            assert successor.term.owned_by(who).seen(CHAT, 1001) is theirs
+
+
 async def test_memory_of_what_was_given_is_bounded(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest go first."""
-    monkeypatch.setattr(term_module, "REMEMBERED", 2)
+    monkeypatch.setattr(possessions, "REMEMBERED", 2)
     await rig.take(*(message(number, thread=11) for number in (1, 2, 3)))
     owned = rig.term.owned_by(member(rig, "nora"))
     assert [owned.seen(CHAT, 1000 + number) for number in (1, 2, 3)] == [False, True, True]
@@ -251,6 +271,9 @@ async def test_the_status_lists_followers_and_what_waits(rig: Rig) -> None:
         "last_heartbeat_ms": 1_000,
         "state": "serving",
         "waiting": 0,
+        "sending": 0,
+        "unknown": 0,
+        "activity": None,
     }
     assert otto["key"] == "otto"
 
