@@ -20,11 +20,10 @@ from telegram_bus.core.extensions import ButtonsKeep, QuestionWait
 from telegram_bus.core.identity import call_id
 from telegram_bus.core.registry import Member
 from telegram_bus.core.updates import UpdateInfo
-from telegram_bus.roles.threads import Call
 from telegram_bus.store import NewUpdate, Store
 from telegram_bus.store.buttons import End
 
-__all__ = ["Ends", "Keyboards"]
+__all__ = ["Edit", "Ends", "Keyboards"]
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +33,9 @@ FIRST_PAUSE: Final = 1.0
 
 NOT_KNOWN: Final = "the bus does not know this question any more"
 WITHDRAWN: Final = "not needed any more"
+
+
+Edit = Callable[[str, Mapping[str, Any], int], Awaitable[Any]]
 
 
 class Ends:
@@ -49,11 +51,12 @@ class Ends:
 class Keyboards:
     """Keeps buttons and questions for their owners; `run` shows people what became of questions.
 
-    `here` finds the live member of a key, `away` names an owner that is not here, `say` answers a press.
+    `edit` changes the text of a message (whose it is, the parameters, its chat), `away` names an owner that is not
+    here, `say` answers a press.
     """
 
     store: Store = field(repr=False)
-    call: Call = field(repr=False)
+    edit: Edit = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
     away: Callable[[str], str | None] = field(repr=False)
     say: Callable[[str, str | None], None] = field(repr=False)
@@ -283,7 +286,7 @@ class Keyboards:
         params = {"chat_id": chat_id, "message_id": message_id, "text": buttons.closed_text(kept)}
         for number in range(SHOWING_TRIES):
             try:
-                await self.call("editMessageText", params, chat_id)
+                await self.edit(kept.key, params, chat_id)
             except ApiError as refusal:  # it was changed so before, or is gone
                 log.debug("the answer to a question of %s is not shown: %s", kept.key, refusal)
             except BusError as error:

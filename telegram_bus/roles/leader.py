@@ -198,7 +198,9 @@ class _Leader:
             pid=os.getpid(),
         )
         # a person who pressed a button waits for it
-        self.term.keyboards.call = partial(self.sender.call, urgency="click", patient=True)
+        self.term.keyboards.edit = lambda key, params, chat: self.sender.call(
+            "editMessageText", params, chat, owner=key, urgency="click", patient=True
+        )
         self.notices = Notices(chat_id=settings.chat, call=partial(self.sender.call, patient=True))
         self.sender.parked.report = self.notices.say
         self.absences = Absences(

@@ -191,7 +191,7 @@ class Term:
     keyboards: Keyboards = field(
         default=Factory(
             lambda term: Keyboards(
-                call=term.threads.call,
+                edit=lambda _key, params, chat: term.threads.call("editMessageText", params, chat),
                 store=term.store,
                 now_ms=now_ms,
                 away=term.name_of_absent,
