@@ -33,6 +33,9 @@ __all__ = ["Enclosed", "FileLimits", "Files"]
 log = logging.getLogger(__name__)
 
 REMEMBERED: Final = 16_384  # pairs of a file id and a follower: a photo has four ids, an album forty
+SAVE_EVERY: Final = 1.0
+"""Seconds in which what is noted is gathered into one transaction."""
+
 SAVE_AGAIN: Final = 5.0
 
 
@@ -142,6 +145,7 @@ class Files:
         task_status.started()
         while True:
             await self._noted.wait()
+            await trio.sleep(SAVE_EVERY)
             self._noted = trio.Event()
             saving, self._unsaved = self._unsaved, {}
             try:

@@ -1,4 +1,4 @@
-"""Which follower may fetch which file: the ids of what it was given and of what it sent."""
+"""What followers were given: files that they may fetch (their own too), messages that they may react to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from typing import Final
 
-__all__ = ["own_files", "record_files"]
+__all__ = ["given_to", "note_given", "own_files", "record_files"]
 
 REFRESH_MS: Final = 86_400_000
 """A file that is met again is kept for longer, but not written anew each time."""
@@ -27,3 +27,18 @@ def own_files(db: Connection, key: str, file_ids: Sequence[str]) -> list[str]:
         for file_id in file_ids
         if db.execute("SELECT 1 FROM files WHERE file_id = ? AND key = ?", (file_id, key)).fetchone()
     ]
+
+
+def note_given(db: Connection, messages: Iterable[tuple[tuple[int, int], str]], now_ms: int) -> None:
+    """Note that these people's messages, each ((chat, message), key), were given to followers."""
+    db.executemany(
+        "INSERT INTO given VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
+        "SET key = excluded.key, since_ms = excluded.since_ms WHERE key != excluded.key OR since_ms < ?",
+        [(chat, message, key, now_ms, now_ms - REFRESH_MS) for (chat, message), key in messages],
+    )
+
+
+def given_to(db: Connection, chat_id: int, message_id: int) -> str | None:
+    """Who was given this person's message, as far as is known."""
+    row = db.execute("SELECT key FROM given WHERE chat_id = ? AND message_id = ?", (chat_id, message_id)).fetchone()
+    return row[0] if row else None

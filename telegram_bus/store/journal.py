@@ -293,6 +293,7 @@ def purge(db: Connection, now_ms: int, keep: Retention) -> int:
         ("DELETE FROM seen WHERE seen_ms < ?", keep.ids),
         ("DELETE FROM messages WHERE sent_ms < ?", keep.owners),
         ("DELETE FROM files WHERE since_ms < ?", keep.owners),
+        ("DELETE FROM given WHERE since_ms < ?", keep.owners),
     )
     rows = sum(db.execute(statement, (now_ms - age,)).rowcount for statement, age in statements)
     return (

@@ -203,6 +203,14 @@ class Store:
         """Those of the files that are the follower's."""
         return await self._commits.run(lambda db: files.own_files(db, key, file_ids))
 
+    async def note_given(self, messages: Sequence[tuple[tuple[int, int], str]], now_ms: int) -> None:
+        """Note that followers were given people's messages, each ((chat, message), key): they may react to them."""
+        await self._commits.run(lambda db: files.note_given(db, messages, now_ms))
+
+    async def given_to(self, chat_id: int, message_id: int) -> str | None:
+        """Who was given this person's message, or None."""
+        return await self._commits.run(lambda db: files.given_to(db, chat_id, message_id))
+
     async def command_offers(self) -> list[tuple[str, bytes]]:
         """What each follower offers for the menu of commands, opaque here, in the order of the keys."""
         return await self._commits.run(commands.offers)

@@ -133,6 +133,14 @@ JOURNAL: Final = Schema(
             PRIMARY KEY (file_id, key)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX files_age ON files (since_ms);
+        CREATE TABLE given (
+            chat_id INTEGER NOT NULL,
+            message_id INTEGER NOT NULL,
+            key TEXT NOT NULL,
+            since_ms INTEGER NOT NULL,
+            PRIMARY KEY (chat_id, message_id)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX given_age ON given (since_ms);
         CREATE TABLE offers (
             key TEXT PRIMARY KEY,
             commands BLOB NOT NULL,

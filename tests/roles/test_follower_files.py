@@ -14,7 +14,6 @@ import trio
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trio.testing import wait_all_tasks_blocked
 
 from telegram_bus.botapi.sender import Sender
 from telegram_bus.core.errors import AnswerLost, ApiError, RequestRefused, StateError, single_fault
@@ -368,13 +367,13 @@ async def _into(files: Files, who: Member, directory: Path) -> None:
         temporary.unlink()
 
 
-async def test_whose_files_are_whose_outlives_the_leader(bus_profile: Profile) -> None:
+async def test_whose_files_are_whose_outlives_the_leader(bus_profile: Profile, autojump_clock: Any) -> None:
     store, commits = memory_store()
     files = fake_files(FakeTelegram(), bus_profile, store)
     async with trio.open_nursery() as nursery:
         await nursery.start(files.run)
         files.note("nora", ["one", "two"])
-        await wait_all_tasks_blocked()
+        await trio.sleep(10)
         nursery.cancel_scope.cancel("killed")
     after = fake_files(FakeTelegram(), bus_profile, memory_store(commits.db)[0])
     assert not after.belongs("one", "nora")

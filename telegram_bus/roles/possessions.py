@@ -1,0 +1,134 @@
+"""What belongs to whom: messages and files that followers were given or have sent, presses that they may answer."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import trio
+from attrs import define, field, frozen
+
+from telegram_bus.core.errors import StateError
+from telegram_bus.core.permissions import Owned
+from telegram_bus.core.registry import Member
+from telegram_bus.core.scopes import named_files, wire_id
+from telegram_bus.core.updates import UpdateInfo
+from telegram_bus.core.values import Number
+from telegram_bus.roles.files import SAVE_AGAIN, SAVE_EVERY, Files
+from telegram_bus.store import Store
+
+__all__ = ["Possessions"]
+
+log = logging.getLogger(__name__)
+
+REMEMBERED: Final = 4_096  # messages and presses of buttons, each, that followers were given last
+UNSAVED: Final = 16_384  # messages, while the disk takes none
+MOST_FILES: Final = 100  # that one call names: an album has ten
+
+Place = tuple[Number, Number]
+
+
+@frozen(kw_only=True)
+class _Property:
+    """What belongs to one member, for the policy."""
+
+    key: str
+    all: Possessions
+
+    def message(self, chat_id: Number, message_id: Number, /) -> bool:
+        return self.all.store.owner_nowait(int(chat_id), int(message_id)) == self.key
+
+    def seen(self, chat_id: Number, message_id: Number, /) -> bool:
+        return self.all.messages.get((chat_id, message_id)) == self.key or self.message(chat_id, message_id)
+
+    def callback(self, query_id: str, /) -> bool:
+        return self.all.callbacks.get(query_id) == self.key
+
+    def file(self, file_id: str, /) -> bool:
+        return self.all.files.belongs(file_id, self.key)
+
+
+@define(kw_only=True, eq=False)
+class Possessions:
+    """The possessions of one term: the latest in memory, all of 90 days in the store, a moment later.
+
+    What a crash keeps from the store is in the updates and answers that are stored themselves, which the next leader
+    reads (`Term.load`). Presses are not stored: nobody can answer one that is minutes old (bot-api M12).
+    """
+
+    store: Store = field(repr=False)
+    files: Files = field(repr=False)
+    now_ms: Callable[[], int] = field(repr=False)
+    messages: OrderedDict[Place, str] = field(factory=OrderedDict)
+    callbacks: OrderedDict[str, str] = field(factory=OrderedDict)
+    _unsaved: dict[tuple[int, int], str] = field(factory=dict)
+    _noted: trio.Event = field(factory=trio.Event)
+
+    def note(self, info: UpdateInfo, key: str) -> None:
+        """An update goes to this follower, which may react to its message, answer its button and fetch its files."""
+        if info.chat_id is not None and info.message_id is not None:
+            self._remember((info.chat_id, info.message_id), key)
+            self._unsaved[info.chat_id, info.message_id] = key
+            self._noted.set()
+        if info.callback_id is not None:
+            self.callbacks[info.callback_id] = key
+            _keep(self.callbacks)
+        self.files.note(key, info.files)
+
+    def of(self, member: Member) -> Owned:
+        """What belongs to the member."""
+        return _Property(key=member.key, all=self)
+
+    def recall(self, member: Member, method: str, args: Sequence[Any]) -> Callable[[], Awaitable[None]] | None:
+        """What looks up in the store whose the messages and files are that a call names; None: memory knows them."""
+        body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
+        reply = body.get("reply_parameters")
+        places = (body, {"chat_id": body.get("chat_id"), **reply}) if isinstance(reply, dict) else (body,)
+        pairs = [(wire_id(place.get("chat_id")), wire_id(place.get("message_id"))) for place in places]
+        unknown = [
+            (chat, message)
+            for chat, message in pairs
+            if isinstance(chat, int) and isinstance(message, int) and self.store.owner_nowait(chat, message) is None
+        ]
+        named = list(args[:1]) if method == "downloadFile" else list(named_files(body)) if member.extended else []
+        files = self.files.recall(member.key, [one for one in named if isinstance(one, str)][:MOST_FILES])
+        if not unknown and files is None:
+            return None
+
+        async def recall() -> None:
+            for chat, message in unknown:
+                if await self.store.owner_of(chat, message) is None and (chat, message) not in self.messages:
+                    key = await self.store.given_to(chat, message)
+                    if key is not None:
+                        self._remember((chat, message), key)
+            if files is not None:
+                await files()
+
+        return recall
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep the store informed until cancelled, of many things at once."""
+        task_status.started()
+        while True:
+            await self._noted.wait()
+            await trio.sleep(SAVE_EVERY)
+            self._noted = trio.Event()
+            saving, self._unsaved = self._unsaved, {}
+            try:
+                await self.store.note_given(list(saving.items()), self.now_ms())
+            except StateError as error:  # a full disk
+                log.warning("who was given which message is not stored: %s", error)
+                self._unsaved = dict(list((saving | self._unsaved).items())[-UNSAVED:])
+                await trio.sleep(SAVE_AGAIN)
+                self._noted.set()
+
+    def _remember(self, place: Place, key: str) -> None:
+        self.messages[place] = key
+        _keep(self.messages)
+
+
+def _keep(given: OrderedDict[Any, str]) -> None:
+    if len(given) > REMEMBERED:
+        given.popitem(last=False)
