@@ -35,6 +35,7 @@ class FakeBus:
     draftless: set[float] = field(factory=set)
     hints: list[str | None] = field(factory=list)
     left: bool = False
+    gone: bool = False
     begun: list[str] = field(factory=list)
 
     @property
@@ -44,6 +45,8 @@ class FakeBus:
     async def wait_serving(self) -> None:
         if self.left:
             raise NoLeader("left")
+        if self.gone:
+            await trio.sleep_forever()
         await trio.lowlevel.checkpoint()
 
     async def call(self, method: str, **params: Any) -> Any:
@@ -366,6 +369,21 @@ async def test_one_that_failed_before_anything_was_shown_says_nothing(autojump_c
         async with streaming(bus):
             raise ZeroDivisionError
     assert bus.seen == []
+
+
+async def test_a_block_that_fails_without_a_leader_waits_for_none(autojump_clock: MockClock) -> None:
+    bus = FakeBus()
+    bus.gone = True
+
+    async def fail() -> None:
+        async with streaming(bus) as stream:
+            await stream.write("a")
+            await trio.sleep(1)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert trio.current_time() - bus.began == 1
 
 
 async def test_the_farewell_is_bounded(autojump_clock: MockClock) -> None:

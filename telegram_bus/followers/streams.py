@@ -138,8 +138,11 @@ class Stream:
             self._life.deadline = deadline
 
     async def _show(self) -> None:
+        if self._closed.is_set():
+            return
         try:
-            await self._bus.wait_serving()
+            with trio.CancelScope() as self._pause:
+                await self._bus.wait_serving()
         except NoLeader:  # the end of the block says it
             return
         target = self._bus.target
@@ -147,7 +150,7 @@ class Stream:
         private = chat_id > 0
         self._drafting = private and self._draftless is not None and chat_id not in self._draftless
         self._pace = self._least = PRIVATE_PACE if private else GROUP_PACE
-        while True:
+        while not self._closed.is_set():
             with trio.move_on_after(DRAFT_AGAIN if self._draft is not None else float("inf")):
                 await self._changed.wait()
             if self._closed.is_set():
