@@ -214,7 +214,8 @@ class _Leader:
         )
         threads = self.term.threads
         threads.wanted = partial(wanted_name, settings.thread_names)
-        threads.say, threads.move, threads.named = self.notices.say, self.term.move, self.term.note_name
+        threads.say = self.notices.say
+        threads.move, threads.named = self.term.places.move, self.term.places.note_name
         threads.serving = lambda: (state := self.term.polling.value) is not None and state.state == "serving"
         self.visibility = Visibility(threads=threads)
         self.clean_ups = self.term.clean_ups = CleanUps(
@@ -274,6 +275,7 @@ class _Leader:
             await nursery.start(self.links.run)
             await nursery.start(self.audit.run)
             await nursery.start(term.calls.files.run)
+            await nursery.start(term.possessions.run)
             await nursery.start(term.deliveries.run)
             await nursery.start(term.buttons.run)
             await nursery.start(term.keyboards.run)
@@ -431,7 +433,7 @@ class _Leader:
             clean_ups=self.clean_ups,
             registry=self.registry,
             waiting=self.term.deliveries.waiting,
-            move=self.term.move,
+            move=self.term.places.move,
             reseat=self._reseat_key,
         )
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from attrs import Factory, define, evolve, field, frozen
+from attrs import Factory, define, evolve, field
 
 from telegram_bus.botapi.polling import PollState
-from telegram_bus.core.bindings import Binding
 from telegram_bus.core.chooser import Choice
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.envelopes import (
@@ -22,7 +20,6 @@ from telegram_bus.core.envelopes import (
     AgentSelector,
     Envelope,
     Registration,
-    ReplaceFollowerTarget,
     Target,
 )
 from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused
@@ -42,10 +39,8 @@ from telegram_bus.core.health import Condition, LeaderState, worst_first
 from telegram_bus.core.lobby import AgentLine, BusLine
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned, Registry, key_of
-from telegram_bus.core.scopes import named_files, wire_id
 from telegram_bus.core.threads import free_slot
 from telegram_bus.core.updates import UpdateInfo, describe
-from telegram_bus.core.values import Number
 from telegram_bus.home import Profile
 from telegram_bus.roles import overview
 from telegram_bus.roles.activities import Activities
@@ -56,12 +51,14 @@ from telegram_bus.roles.care import Care
 from telegram_bus.roles.clean_up import CleanUps
 from telegram_bus.roles.commands import Commands
 from telegram_bus.roles.deliveries import Deliveries
-from telegram_bus.roles.files import Enclosed, Files
+from telegram_bus.roles.files import Enclosed
 from telegram_bus.roles.handing import hand_over
 from telegram_bus.roles.judging import Note
 from telegram_bus.roles.keyboards import Keyboards
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.muting import Muting
+from telegram_bus.roles.places import Places
+from telegram_bus.roles.possessions import Possessions
 from telegram_bus.roles.sharing import Sharing
 from telegram_bus.roles.threads import Threads
 from telegram_bus.roles.typing import Typing
@@ -82,60 +79,13 @@ log = logging.getLogger(__name__)
 AGENT_MESSAGES: Final = 2**52
 """Ids of messages from agent to agent: this and the message's id. Telegram's own stay below 2^31 (bot-api U5)."""
 
-REMEMBERED: Final = 4_096  # messages and presses of buttons, each, that followers were given last
 PRESSED_LATELY_MS: Final = 60_000  # a button whose presser may still wait for an answer
-MOST_FILES: Final = 100  # that one call names: an album has ten
-TOLD_WITHIN: Final = 5.0  # seconds for a follower to take in that its thread is another
-_LATER: Final = ("sendChatAction", "editForumTopic", "closeForumTopic", "deleteForumTopic")  # no output
 RECENT: Final = 1_000  # of them a new leader reads back from the store: 20 ms
 
 
 def now_ms() -> int:
     """The time (epoch, ms)."""
     return time.time_ns() // 1_000_000
-
-
-@define(kw_only=True, eq=False)
-class _Given:
-    """What was given to followers lately: messages that they may react to, presses that they may answer."""
-
-    messages: OrderedDict[tuple[Number, Number], str] = field(factory=OrderedDict)
-    callbacks: OrderedDict[str, str] = field(factory=OrderedDict)
-
-    def note(self, info: UpdateInfo, key: str) -> None:
-        if info.chat_id is not None and info.message_id is not None:
-            self.messages[info.chat_id, info.message_id] = key
-            _keep(self.messages)
-        if info.callback_id is not None:
-            self.callbacks[info.callback_id] = key
-            _keep(self.callbacks)
-
-
-def _keep(given: OrderedDict[Any, str]) -> None:
-    if len(given) > REMEMBERED:
-        given.popitem(last=False)
-
-
-@frozen(kw_only=True)
-class _Property:
-    """What belongs to one member, for the policy."""
-
-    key: str
-    store: Store
-    given: _Given
-    files: Files
-
-    def message(self, chat_id: Number, message_id: Number, /) -> bool:
-        return self.store.owner_nowait(int(chat_id), int(message_id)) == self.key
-
-    def seen(self, chat_id: Number, message_id: Number, /) -> bool:
-        return self.given.messages.get((chat_id, message_id)) == self.key or self.message(chat_id, message_id)
-
-    def callback(self, query_id: str, /) -> bool:
-        return self.given.callbacks.get(query_id) == self.key
-
-    def file(self, file_id: str, /) -> bool:
-        return self.files.belongs(file_id, self.key)
 
 
 @define(kw_only=True, eq=False)
@@ -212,9 +162,28 @@ class Term:
         ),
         repr=False,
     )
+    places: Places = field(
+        default=Factory(
+            lambda term: Places(
+                threads=term.threads,
+                registry=term.registry,
+                forward=term.forward,
+                secret=term.deliveries.secret,
+                epoch=term.store.epoch,
+                now_ms=now_ms,
+            ),
+            takes_self=True,
+        ),
+        repr=False,
+    )
     clean_ups: CleanUps | None = None
     thread_care: Callable[[], ThreadCare] | None = None
-    _given: _Given = field(factory=_Given)
+    possessions: Possessions = field(
+        default=Factory(
+            lambda term: Possessions(store=term.store, files=term.calls.files, now_ms=now_ms), takes_self=True
+        ),
+        repr=False,
+    )
 
     async def load(self) -> None:
         """Read back what earlier leaders knew."""
@@ -276,7 +245,7 @@ class Term:
 
     def owned_by(self, member: Member) -> Owned:
         """What belongs to the member."""
-        return _Property(key=member.key, store=self.store, given=self._given, files=self.calls.files)
+        return self.possessions.of(member)
 
     async def call_api(
         self,
@@ -293,7 +262,7 @@ class Term:
         """
         if self.commands.handles(call):
             return await self.commands.serve(member, call)
-        call = await self.in_place(member, call)
+        call = await self.places.in_place(member, call)
         make = partial(self.calls.make, member, call, request_id, call_id, enclosed)
         try:
             if call.api_method == "answerCallbackQuery":
@@ -306,52 +275,6 @@ class Term:
             if self.stop_wanted.is_set() and member.extended:
                 await trio.sleep_forever()
             raise
-
-    async def in_place(self, member: Member, call: Allowed) -> Allowed:
-        """A call into the member's own thread as it goes out: where a person deleted the thread, into the new one.
-
-        Raises RequestRefused while nothing is sent into threads, or where the person deleted that one too.
-        """
-        own = member.target.thread_id if member.target is not None else None
-        if own is None or call.api_method in _LATER or wire_id(call.body.get("message_thread_id")) != own:
-            return call
-        made = await self.threads.before_output(member.key, member.instance_id)
-        if made is None:
-            return call
-        await self.move(member.key, made)
-        return evolve(call, args=(call.args[0], {**call.body, "message_thread_id": made.thread_id}, *call.args[2:]))
-
-    def note_name(self, binding: Binding) -> None:
-        """A thread may have another name: its agent is found by that from now on."""
-        member, target = self.registry.by_key(binding.key), Target(chat_id=binding.chat_id, thread_id=binding.thread_id)
-        if member is None or member.target != target or member.registration.thread_name == binding.name:
-            return
-        self.registry.move(member, target, binding.name)
-
-    async def move(self, key: str, binding: Binding) -> None:
-        """A follower that is here has another thread from now on, and is told so."""
-        member = self.registry.by_key(key)
-        if member is None or member.target is None:
-            return
-        old, target = member.target, Target(chat_id=binding.chat_id, thread_id=binding.thread_id)
-        if old == target:
-            return
-        member = self.registry.move(member, target, binding.name)
-        telling = ReplaceFollowerTarget(
-            request_id=f"moved:{self.store.epoch}:{binding.thread_id}",
-            auth=self.deliveries.secret,
-            recipient_instance_id=member.instance_id,
-            recipient_registration_generation=member.generation,
-            target=target,
-            old_target=old if old.thread_id is not None else None,
-            reason="thread-restore",
-            sent_at_ms=now_ms(),
-        )
-        with trio.move_on_after(TOLD_WITHIN):
-            try:
-                await self.forward(member, telling)
-            except BusError as error:
-                log.warning("%s was not told of its new thread: %s", key, error)
 
     async def fetch_file(
         self, member: Member, file_id: str, beside: Descriptors | None, *, resume: bool = False
@@ -443,27 +366,7 @@ class Term:
 
     def recall(self, member: Member, method: str, args: Sequence[Any]) -> Callable[[], Awaitable[None]] | None:
         """What looks up in the store whose the messages and files are that a call names, where memory does not know."""
-        body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
-        reply = body.get("reply_parameters")
-        places = (body, {"chat_id": body.get("chat_id"), **reply}) if isinstance(reply, dict) else (body,)
-        pairs = [(wire_id(place.get("chat_id")), wire_id(place.get("message_id"))) for place in places]
-        unknown = [
-            (chat, message)
-            for chat, message in pairs
-            if isinstance(chat, int) and isinstance(message, int) and self.store.owner_nowait(chat, message) is None
-        ]
-        named = list(args[:1]) if method == "downloadFile" else list(named_files(body)) if member.extended else []
-        files = self.calls.files.recall(member.key, [one for one in named if isinstance(one, str)][:MOST_FILES])
-        if not unknown and files is None:
-            return None
-
-        async def recall() -> None:
-            for chat, message in unknown:
-                await self.store.owner_of(chat, message)
-            if files is not None:
-                await files()
-
-        return recall
+        return self.possessions.recall(member, method, args)
 
     def upload_root(self, member: Member) -> str | None:
         """None: our own followers send files as open descriptors, and what the others may is seen to at opening."""
@@ -513,8 +416,7 @@ class Term:
 
     def note_given(self, info: UpdateInfo, key: str) -> None:
         """An update goes to this follower, which may react to its message, answer its button and fetch its files."""
-        self._given.note(info, key)
-        self.calls.files.note(key, info.files)
+        self.possessions.note(info, key)
 
     def name_of_absent(self, key: str) -> str | None:
         """What people call a follower that is not here; None for one that is."""
@@ -525,7 +427,7 @@ class Term:
 
     def given_to(self, chat_id: int, message_id: int, /) -> str | None:
         """The follower that was given a person's message lately."""
-        return self._given.messages.get((chat_id, message_id))
+        return self.possessions.messages.get((chat_id, message_id))
 
     def choices(self) -> list[Choice]:
         """The agents that are here, by name."""
