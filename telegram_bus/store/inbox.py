@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from telegram_bus.store.commits import Commits, open_commits
 from telegram_bus.store.database import open_database
-from telegram_bus.store.plans import find_plan, keep_plan
+from telegram_bus.store.plans import find_plan, keep_plan, plan_ids
 from telegram_bus.store.schema import INBOX
 
 __all__ = ["Frozen", "Inbox", "Received", "open_inbox"]
@@ -63,6 +63,7 @@ class Inbox:
     notice: str | None
     _commits: Commits
     _clock: Callable[[], float]
+    _plans: set[str] | None = None  # the ids of what is kept, once they were asked for
 
     async def append(
         self,
@@ -123,14 +124,21 @@ class Inbox:
         return await self._commits.run(lambda db: _albums(db, limit))
 
     async def plan(self, call_id: str) -> bytes | None:
-        """What was kept under this id in the last 48 h."""
+        """What was kept under this id in the last 48 h. Where nothing was, that is known without the disk."""
         now_ms = self.now_ms()
+        if self._plans is None:
+            known = await self._commits.run(lambda db: plan_ids(db, now_ms))
+            self._plans = known if self._plans is None else self._plans
+        if call_id not in self._plans:
+            return None
         return await self._commits.run(lambda db: find_plan(db, call_id, now_ms))
 
     async def keep_plan(self, call_id: str, body: bytes) -> None:
         """Keep for 48 h what is going to be sent in parts, so that whoever goes on with it sends the same."""
         now_ms = self.now_ms()
         await self._commits.run(lambda db: keep_plan(db, call_id, body, now_ms))
+        if self._plans is not None:  # else they are read when they are asked for
+            self._plans.add(call_id)
 
     def now_ms(self) -> int:
         """The time (epoch, ms) by the clock of this inbox."""
