@@ -93,7 +93,12 @@ class Update:
     @property
     def data(self) -> Any:
         """The data of the pressed button, as it was given; None for other updates."""
-        return self.raw.get(BUTTON_DATA, self.raw.get("data")) if self.kind == "callback" else None
+        if self.kind != "callback":
+            return None
+        if BUTTON_DATA in self.raw:
+            return self.raw[BUTTON_DATA]
+        data = self.raw.get("data")
+        return data if isinstance(data, str) else None
 
     @property
     def age(self) -> float | None:
