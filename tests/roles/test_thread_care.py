@@ -161,8 +161,8 @@ async def test_output_into_a_deleted_thread_goes_into_the_new_one_and_its_agent_
         assert member is not None
         call = Allowed(method="call", args=("sendMessage", {"chat_id": CHAT, "message_thread_id": 11, "text": "x"}))
         typing = Allowed(method="call", args=("sendChatAction", {"chat_id": CHAT, "message_thread_id": 11}))
-        assert await rig.term.in_place(member, typing) is typing
-        placed = await rig.term.in_place(member, call)
+        assert await rig.term.places.in_place(member, typing) is typing
+        placed = await rig.term.places.in_place(member, call)
         moved = rig.term.registry.by_key("nora")
         assert moved is not None
         assert moved.target is not None
@@ -171,13 +171,13 @@ async def test_output_into_a_deleted_thread_goes_into_the_new_one_and_its_agent_
         late = _into_present_thread(Call(member=moved, method="call", args=call.args))
         assert late.args[1]["message_thread_id"] == moved.target.thread_id
         again = attrs.evolve(call, args=("sendMessage", {"chat_id": CHAT, "message_thread_id": "101", "text": "x"}))
-        assert await rig.term.in_place(moved, again) is again
+        assert await rig.term.places.in_place(moved, again) is again
 
 
 async def test_an_agent_is_found_by_the_name_that_a_person_gave_its_thread() -> None:
     """At once."""
     async with term_running(TermRig()) as rig:
-        rig.term.threads.named = rig.term.note_name
+        rig.term.threads.named = rig.term.places.note_name
         await rig.agent("nora", 11)
         await rig.agent("otto", 12)
         renamed = {
