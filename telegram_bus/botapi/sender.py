@@ -140,8 +140,8 @@ class Sender:
         self._outstanding += 1
         try:
             self._check(ticket, patient=patient)
-            await self._take_place(request)
-            self._check(ticket, patient=patient)
+            if await self._take_place(request):
+                self._check(ticket, patient=patient)
         except BusError as refusal:
             self._leave_queue(request)
             await self._end(request, Failed(refusal))
@@ -188,15 +188,18 @@ class Sender:
             if wait > LONGEST_WAIT:
                 raise Request(ticket, {}, patient).too_long(wait).fault
 
-    async def _take_place(self, request: Request) -> None:
+    async def _take_place(self, request: Request) -> bool:
+        """Whether that took time."""
         room = self._rooms.get(request.ticket.owner)
         if room is None:
             room = self._rooms[request.ticket.owner] = trio.Semaphore(QUEUED)
-        try:
-            room.acquire_nowait()
-        except trio.WouldBlock:
+        waits = room.value == 0
+        if waits:
             await room.acquire()
+        else:
+            room.acquire_nowait()
         request.has_place = True
+        return waits
 
     def _put(self, request: Request) -> None:
         now = trio.current_time()
@@ -209,6 +212,11 @@ class Sender:
             request.deadline = now + LONGEST_WAIT
             self._impatient.add(request)
         self._bell.set()
+
+    def _ring(self) -> None:
+        """Something ended: if anything waits, its turn may have come."""
+        if self.budget.queued:
+            self._bell.set()
 
     def _leave_queue(self, request: Request) -> None:
         self._impatient.discard(request)
@@ -260,7 +268,7 @@ class Sender:
         finally:
             if not again:
                 self.budget.end(request.ticket, trio.current_time())
-                self._bell.set()
+                self._ring()
                 self._forget(request)
                 outcome = outcome or request.interrupted()
                 self._shown.note(request, outcome)
@@ -268,7 +276,7 @@ class Sender:
                     await self._end(request, outcome)
                 finally:
                     self.budget.leave(request.ticket)
-                    self._bell.set()
+                    self._ring()
 
     async def _attempt(self, request: Request) -> Outcome | None:
         """What came of it; None: it waits again."""

@@ -43,6 +43,8 @@ class Budget:
         self._numbers = 0
         self._passed = 0.0
         self._running = self._free_running = self._uploads = 0
+        self.queued = 0
+        """How many calls wait."""
 
     # -- calls that come
 
@@ -62,6 +64,7 @@ class Budget:
                     return older
         stream.tickets.append(ticket)
         pool.waiting += 1
+        self.queued += 1
         return None
 
     def take_back(self, ticket: Ticket) -> bool:
@@ -74,14 +77,16 @@ class Budget:
             return False
         stream.tickets.remove(ticket)
         pool.waiting -= 1
+        self.queued -= 1
         return True
 
     def next(self, now: float) -> list[Ticket]:
         """The calls that start now, in order; each is held until `end`, `refuse` or `drop`, and has to `leave` then."""
-        started = []
-        while (found := self._best(now)) is not None:
+        started: list[Ticket] = []
+        while self.queued and (found := self._best(now)) is not None:
             pool, ticket, urgency = found
             pool.serve(ticket, urgency)
+            self.queued -= 1
             pool.passed = self._passed = max(pool.passed, self._passed)
             pool.passed += ticket.nature.weight
             self._count(ticket, 1)
@@ -94,6 +99,8 @@ class Budget:
     def wake(self, now: float) -> float:
         """When `next` should be asked again, if nothing happens before; infinity: not at all."""
         soonest = NEVER
+        if not self.queued:
+            return NEVER
         uploads = self._uploads < UPLOADS_AT_ONCE
         for pool in self._pools.values():
             found = pool.candidate(uploads=uploads) if pool.waiting else None
@@ -144,6 +151,7 @@ class Budget:
         pool = self._pool(ticket.place)
         pool.stream(ticket).tickets.appendleft(ticket)
         pool.waiting += 1
+        self.queued += 1
 
     # -- looking
 
