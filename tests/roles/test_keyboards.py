@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import trio
 from attrs import define, field
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.core.buttons import BUTTON_DATA, callback_data
@@ -437,3 +439,45 @@ async def test_only_those_who_may_press_do(rig: Rig, nora: Seat, autojump_clock:
     await rig.take(press(1, callback_data("k", 0), message_id=101))
     assert answers(rig)[-1]["text"] == "This button is for somebody else."
     assert rig.got == []
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from(["press", "press", "other", "again", "full", "succeed"]), min_size=1, max_size=12))
+def test_whatever_happens_a_one_time_button_has_one_effect(doings: list[str]) -> None:
+    """Presses of two buttons, batches that come again, a disk that was full, and successions, in any order."""
+    trio.run(_one_effect, doings, clock=MockClock(autojump_threshold=0))
+
+
+async def _one_effect(doings: list[str]) -> None:
+    rig, update, delivered = Rig(), 0, []
+    newest: dict[str, Any] | None = None
+    pressed: list[tuple[int, str]] = []
+    while True:
+        async with running(rig):
+            await rig.agent("nora", 11)
+            seat = Seat(rig, "nora")
+            await keep(seat, one_time=True)
+            while doings and doings[0] != "succeed":
+                doing = doings.pop(0)
+                if doing == "full":
+                    rig.commits.fault = StateError("the disk is full")
+                    with pytest.raises(StateError):
+                        await rig.intake.commit([press(update + 1, callback_data("k", 0), message_id=101)], 1)
+                    rig.commits.fault = None
+                    continue
+                if doing != "again" or newest is None:
+                    update += 1
+                    number = int(doing == "other")
+                    newest = press(update, callback_data("k", number), message_id=101)
+                    pressed.append((update, ["Go", "Stop"][number]))
+                await rig.take(newest)
+            await trio.sleep(2)
+            delivered += [source for _, source in rig.got]
+        if not doings:
+            break
+        doings.pop(0)
+        rig = Rig(earlier=rig.commits)
+    assert delivered == [number for number, _ in pressed[:1]]
+    kept = await rig.term.store.keyboards.find("k")
+    assert kept is not None
+    assert (kept.answer or {}).get("label") == (pressed[0][1] if pressed else None)
