@@ -31,6 +31,9 @@ Missing = Literal["not found", "elsewhere", "closed"]
 ANSWER_WITHIN: Final = 25.0
 """Seconds that a registration waits for news of a thread; its follower gives up after 30 s (protocol section 1)."""
 
+LONGEST_WAIT: Final = 20.0
+"""Seconds that output waits for the end of an outage; what would wait longer is refused (protocol section 5)."""
+
 TICK: Final = 1.0
 
 _TOPICS: Final = (
@@ -99,6 +102,7 @@ class Threads:
     )
     _making: dict[str, trio.Event] = field(factory=dict)
     _changed: trio.Event = field(factory=trio.Event)
+    _clear: trio.Event = field(factory=trio.Event)
     _owed: Changes = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
@@ -175,6 +179,8 @@ class Threads:
         One that a person deleted is made anew, once for each process that has it. Raises RequestRefused while
         Telegram seems to have lost threads, and where the person deleted it once more.
         """
+        with trio.move_on_after(LONGEST_WAIT):
+            await self._wait_clear()
         if self.outage is not None:
             raise RequestRefused(f"nothing is sent into threads just now: {self.outage}; ask again later")
         binding = self.book.bindings.get(key)
@@ -226,6 +232,14 @@ class Threads:
         for row in owed:
             if isinstance(row, Binding):
                 self.named(row)
+
+    def note_outage(self, why: str | None) -> None:
+        """Telegram seems to have lost threads (None: not any more): nothing is sent into any of them meanwhile."""
+        self.outage = why
+        if why is None:
+            self._clear.set()
+        elif self._clear.is_set():
+            self._clear = trio.Event()
 
     async def wait_changed(self) -> None:
         """Wait until something about any thread has changed."""
@@ -316,6 +330,10 @@ class Threads:
             log.info("made the thread %s (%d) for %s", name, thread_id, key)
         elif self.book.owner(thread_id) != key:
             log.warning("the thread %s (%d) was made for %s, which needs it no more: delete it", name, thread_id, key)
+
+    async def _wait_clear(self) -> None:
+        while self.outage is not None:
+            await self._clear.wait()
 
     async def _wait_settled(self, key: str) -> None:
         """Wait for news of a thread that was asked for; raises RequestRefused where none comes in time."""

@@ -122,7 +122,7 @@ class Visibility:
         again = now - self._paused_at < self._pause + WINDOW
         self._pause = min(self._pause * 2, LONGEST_PAUSE) if again else LOOK_AGAIN
         self._refused.clear()
-        self.threads.outage = f"Telegram refuses messages for {MANY} and more threads that are there"
+        self.threads.note_outage(f"Telegram refuses messages for {MANY} and more threads that are there")
         log.warning("%s; nothing is sent into threads for %.0f s", self.threads.outage, self._pause)
         try:
             await trio.sleep(self._pause)
@@ -132,7 +132,7 @@ class Visibility:
 
     def _end_outage(self) -> None:
         """What was reported meanwhile says nothing of the time from here on."""
-        self.threads.outage = None
+        self.threads.note_outage(None)
         self._found.clear()
         with suppress(trio.WouldBlock):
             while True:
@@ -165,7 +165,7 @@ class Visibility:
         missing = list(self._found)
         for thread_id in missing:  # those that were parked within the last minute are part of it
             await threads.note(threads.book.seen(thread_id))
-        threads.outage = f"Telegram says that {len(missing)} threads of chat {threads.chat_id} are gone at once"
+        threads.note_outage(f"Telegram says that {len(missing)} threads of chat {threads.chat_id} are gone at once")
         log.warning("%s; their agents keep them, and nothing is sent until that is clear", threads.outage)
         try:
             await self._wait_clear(missing, began)
