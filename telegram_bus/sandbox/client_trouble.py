@@ -25,7 +25,7 @@ class Trouble(ABC):
     # -- flood control ---------------------------------------------------------------------------------
 
     def flood_control(self, on: bool = True, **limits: float) -> Json:
-        """Switch flood control; `limits`: overall (a second), private (a second), burst, group (a minute).
+        """Switch flood control; `limits`: overall (a second), private (a second), burst, group (a minute), scale.
 
         Returns them with `violations`, the calls that came more than 50 ms too early, and `by_limit`.
         """
