@@ -47,13 +47,17 @@ LOOK: Final = 0.05
 
 @frozen
 class Slot:
-    """A place for a process: `points` are the crash points that one there may get, `pauses` how long it stays empty."""
+    """A place for a process: `points` are the crash points that one there may get, `pauses` how long it stays empty.
+
+    One that `waits` at first may have a crash point from the start.
+    """
 
     name: str
     command: tuple[str, ...]
     points: tuple[str, ...]
     pauses: tuple[float, ...]
     environ: dict[str, str] = field(factory=dict, repr=False)
+    waits: bool = False
 
 
 @define(eq=False)
@@ -70,6 +74,7 @@ class Rig:
     freezing: bool
     deaths: dict[int, float] = field(factory=dict)
     counts: Counter[str] = field(factory=Counter)
+    armings: Counter[str] = field(factory=Counter)
     thawed_late: list[float] = field(factory=list)
     running: dict[str, trio.Process] = field(factory=dict)
     calm: bool = True  # at first and at last, so that everybody comes up
@@ -111,9 +116,11 @@ class Rig:
         return self.ending
 
     def _order(self, slot: Slot) -> str:
-        if self.calm or not slot.points or self.chance.random() >= self.armed:
+        if (self.calm and not slot.waits) or not slot.points or self.chance.random() >= self.armed:
             return ""
-        point = self.chance.choice(slot.points)
+        fewest = min(self.armings[point] for point in slot.points)
+        point = self.chance.choice([point for point in slot.points if self.armings[point] == fewest])
+        self.armings[point] += 1
         count = self.chance.randint(1, min(self.passes, RARE.get(point, self.passes)))
         how = ":freeze" if self.freezing and self.chance.random() < 0.2 else ""
         return f"{point}:{count}{how}"

@@ -135,6 +135,7 @@ class Run:
                 points=points[0] if wanted[0] else (),
                 pauses=(0.0, 0.0, 4.0),
                 environ={"TELEGRAM_BOT_TOKEN": sandbox.token},
+                waits=number > 0,
             )
             nursery.start_soon(self.rig.keep, slot)
             while self.rig.leader() is None:  # noqa: ASYNC110
