@@ -325,6 +325,48 @@ def test_a_topic_of_the_forum_is_made_renamed_closed_reopened_and_deleted(page: 
     assert sandbox.topics(chat_id=sandbox.forum_id) == []
 
 
+def test_a_thread_has_a_menu_for_the_mouse_and_for_the_keyboard(page: Page, sandbox: Sandbox) -> None:
+    """Which gives the focus back where it came from."""
+    show(page, sandbox, chat=sandbox.forum_id)
+    thread = sandbox.create_topic("drafts", chat_id=sandbox.forum_id)
+    entry = page.locator(f'[data-thread="{thread}"]')
+    entry.click(button="right")
+    menu = page.get_by_role("menu", name="drafts")
+    assert [item.inner_text() for item in menu.get_by_role("menuitem").all()] == [
+        "Rename the thread", "Close the thread", "Delete the thread",
+    ]  # fmt: skip
+    page.keyboard.press("Escape")
+    menu.wait_for(state="hidden")
+    entry.focus()
+    page.keyboard.press("ContextMenu")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".closed-mark >> text=closed")
+    assert [one["closed"] for one in sandbox.topics(chat_id=sandbox.forum_id) if one["thread_id"] == thread] == [True]
+    entry.click(button="right")
+    page.get_by_role("menuitem", name="Delete the thread").click()
+    page.keyboard.press("Enter")
+    entry.wait_for(state="detached")
+
+
+def test_the_switch_in_the_list_turns_threads_off_and_on(page: Page, sandbox: Sandbox) -> None:
+    """The bot's in a private chat, the group's in a group, where it is the owner's alone."""
+    switch = page.get_by_label("This chat has threads")
+    show(page, sandbox)
+    switch.click()
+    page.wait_for_selector("#list-title >> text=Threads off")
+    assert sandbox.state()["settings"]["threaded_mode"] is False
+    switch.click()
+    page.wait_for_selector("#new-thread:visible")
+    show(page, sandbox, chat=sandbox.forum_id)
+    switch.click()
+    until(page, lambda: not chat_of(sandbox, sandbox.forum_id).get("is_forum"))
+    switch.click()
+    until(page, lambda: chat_of(sandbox, sandbox.forum_id).get("is_forum"))
+    page.get_by_label("Writing as").select_option(label="Frank Friend")
+    switch.wait_for(state="hidden")
+
+
 def test_the_owner_decides_what_the_bot_may_do_in_the_forum(page: Page, sandbox: Sandbox) -> None:
     show(page, sandbox, chat=sandbox.forum_id)
     settings(page)
