@@ -19,6 +19,7 @@ LeaderState = Literal[
     "deaf",
     "offline",
     "rate-limited",
+    "threads lost",
     "no threads",
     "starting",
     "serving",
@@ -49,6 +50,7 @@ _ADVICE: Final[dict[LeaderState, str]] = {
     "deaf": "look for another program that uses this bot's token",
     "offline": "look at this machine's network; it goes on by itself",
     "rate-limited": "Telegram asked to wait; it goes on by itself",
+    "threads lost": "nothing is sent into threads meanwhile, and they stay their agents'; it goes on by itself",
 }
 """What a person can do about a state whose detail does not say it already."""
 

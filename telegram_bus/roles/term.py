@@ -400,6 +400,8 @@ class Term:
         more = [Condition(state, detail) for state, detail in self.troubles.items()]
         if self.sharing.why is not None:
             more.append(Condition("no threads", self.sharing.why))
+        if self.threads.outage is not None:
+            more.append(Condition("threads lost", self.threads.outage))
         if (pause := self.calls.sender.pause()) is not None:
             more.append(Condition("rate-limited", pause))
         if self.stop_wanted.is_set():

@@ -193,6 +193,17 @@ async def test_an_agent_is_found_by_the_name_that_a_person_gave_its_thread() -> 
         assert (await rig.term.resolve(asker, AgentSelector(thread_name="chief"))).thread_id == 11
 
 
+async def test_an_outage_of_threads_is_a_state_that_people_see() -> None:
+    """With what it means for them."""
+    async with term_running(TermRig()) as rig:
+        rig.term.threads.note_outage("3 threads are gone at once")
+        assert ("threads lost", "3 threads are gone at once") in [
+            (one.state, one.detail) for one in rig.term.conditions()
+        ]
+        rig.term.threads.note_outage(None)
+        assert "threads lost" not in [one.state for one in rig.term.conditions()]
+
+
 # -- names
 
 
