@@ -106,11 +106,15 @@ class LeaderButtons:
         self._channel[0].send_nowait(partial(self._handle, handler, press, update))
         return True
 
-    def expect(self, query_id: str, owner: str | None) -> None:
-        """A press came in, for this owner or for the leader (None): answer it emptily unless that is done in time."""
+    def expect(self, query_id: str, owner: str | None, since: float | None = None) -> None:
+        """A press came in, for this owner or for the leader (None): answer it emptily unless that is done in time.
+
+        `since` is trio's time at which it came (None: now).
+        """
         if query_id not in self._queries:
             self._query(query_id)
-            self._channel[0].send_nowait(partial(self._answer_in_time, query_id, owner))
+            until = (trio.current_time() if since is None else since) + PATIENCE
+            self._channel[0].send_nowait(partial(self._answer_in_time, query_id, owner, until))
 
     def say(self, query_id: str, text: str | None) -> None:
         """Answer a press, unless it was answered."""
@@ -139,8 +143,8 @@ class LeaderButtons:
                 self._queries.popitem(last=False)
         return query
 
-    async def _answer_in_time(self, query_id: str, owner: str | None) -> None:
-        await trio.sleep(PATIENCE)
+    async def _answer_in_time(self, query_id: str, owner: str | None, until: float) -> None:
+        await trio.sleep_until(until)
         name = self.away(owner) if owner is not None else None
         await self._answer(query_id, f"{name} is away; this is kept for it." if name is not None else None)
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import trio
 from attrs import define, evolve, field
 
 from telegram_bus import crash
@@ -65,7 +66,7 @@ class Intake:
         An update that cannot be read is logged and passed over. Raises what the store raises.
         """
         await self.term.threads.heard(batch, self.rules().bot_id)
-        news = _News()
+        news, came = _News(), trio.current_time()
         try:
             await self._sort(batch, news)
             crash.point("after-poll")
@@ -89,7 +90,7 @@ class Intake:
         for old, new in news.migrated:
             await self.lobby.migrate(old, new)
         for query_id, owner in news.presses:
-            self.term.buttons.expect(query_id, owner)
+            self.term.buttons.expect(query_id, owner, came)
         self.term.keyboards.note_ends(news.ends)
         self.term.deliveries.put(update for update in stored if update.owner_key is not None)
         self.absences.note_kept({update.owner_key for update in stored if update.owner_key is not None})
