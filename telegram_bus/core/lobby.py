@@ -131,7 +131,8 @@ def _status(bus: BusLine, agents: Sequence[AgentLine]) -> str:
     lines = [f"{bus.bot}: {bus.state}{detail}, last poll {polled}, {waiting}"]
     lines += [f"⚠ {_short(trouble)}" for trouble in bus.troubles[:3]]
     if bus.unowned:
-        lines.append(f"⚠ {counted(bus.unowned, 'message')} that no agent has yet: choose who gets them, where they are")
+        what = "it, where it is" if bus.unowned == 1 else "them, where they are"
+        lines.append(f"⚠ {counted(bus.unowned, 'message')} that no agent has yet: choose who gets {what}")
     return "\n".join(lines) + f"\n\n{_list(agents)}"
 
 
