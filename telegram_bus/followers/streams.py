@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -32,6 +32,11 @@ PRIVATE_PACE: Final = 1.0
 GROUP_PACE: Final = 3.0
 """Seconds from one edit to the next at least: a private chat takes one call a second, a group 20 a minute (M18).
 The leader's budget, which many followers share, may make it longer."""
+
+SLOWER: Final = 1.25
+SLOWEST: Final = 10.0
+"""By how much each pause is longer than the one before, up to so many seconds: who reads a long text needs no haste,
+and what growing messages do not use of a chat's limit is left for the ends of all of them."""
 
 LONGEST_PACE: Final = 30.0
 COSTS: Final = 10.0
@@ -89,6 +94,7 @@ class Stream:
     _changed: trio.Event = field(factory=trio.Event, init=False, repr=False)
     _closed: trio.Event = field(factory=trio.Event, init=False, repr=False)
     _pause: trio.CancelScope = field(factory=trio.CancelScope, init=False, repr=False)
+    _passing: trio.CancelScope = field(factory=trio.CancelScope, init=False, repr=False)
     _life: trio.CancelScope = field(factory=lambda: trio.CancelScope(shield=True), init=False, repr=False)
     _shown: list[_Shown] = field(factory=list, init=False, repr=False)
     _draft: dict[str, Any] | None = field(default=None, init=False, repr=False)
@@ -132,6 +138,7 @@ class Stream:
         self._closed.set()
         self._changed.set()
         self._pause.cancel("the block has ended")
+        self._passing.cancel("the block has ended")
         if deadline is None:
             self._life.shield = False
         else:
@@ -177,6 +184,8 @@ class Stream:
             if not self._drafting:
                 await self._update(parts, UNFINISHED, "progress")
             self._pace = max(self._least, self._pace / 2)
+            if not self._drafting:
+                self._least = min(self._least * SLOWER, SLOWEST)
             self._full = full
         except RequestRefused:
             self._slow_down()
@@ -196,7 +205,8 @@ class Stream:
     async def _show_draft(self, part: Part) -> None:
         body = fields_of(part)
         try:
-            await self._bus.call("sendMessageDraft", draft_id=self._draft_id, **body)
+            with self._needless():
+                await self._bus.call("sendMessageDraft", draft_id=self._draft_id, **body)
             self._draft = body
         except (ApiError, RequestRefused) as error:
             if isinstance(error, ApiError) and error.code == 429:
@@ -227,15 +237,18 @@ class Stream:
             shown = self._shown[number]
             if shown.body == body:
                 return
+            before, shown.body = shown.message, None
             try:
-                shown.message = await self._bus._change(  # noqa: SLF001 - made for it
-                    shown.message, body, may_fall_back=self._markdown, hint=hint
-                )
+                with self._needless() if hint == "progress" else nullcontext():
+                    shown.message = await self._bus._change(  # noqa: SLF001 - made for it
+                        before, body, may_fall_back=self._markdown, hint=hint
+                    )
+                    shown.body = body
             except ApiError as error:
                 if hint != "final" or "not found" not in error.description.lower():
                     raise
                 shown.message = await self._send(body, [None, None], hint)  # somebody deleted it
-            shown.body = body
+                shown.body = body
             return
         begun = await self._is_begun() if number == 0 else self._begun
         options = self._options if number == 0 else {**self._options, "reply_parameters": None}
@@ -243,6 +256,13 @@ class Stream:
         self._shown.append(_Shown(message, None if begun else body))  # of a predecessor's it is not known what it shows
         if begun:
             await self._have(number, body, hint)
+
+    def _needless(self) -> trio.CancelScope:
+        """Around a call that the end of the block makes needless, and which may be overtaken: it is not waited for."""
+        self._passing = trio.CancelScope()
+        if self._closed.is_set():
+            self._passing.cancel("the block has ended")
+        return self._passing
 
     async def _is_begun(self) -> bool:
         """Whether a predecessor may have sent messages under the name of this stream."""
