@@ -8,12 +8,12 @@ from typing import Any
 
 import trio
 
-from telegram_bus.botapi.sender import Sender
+from telegram_bus.botapi.sender import QUEUED, Sender
 from telegram_bus.botapi.transport import open_api
 from tests.botapi.loopback import Request, serve
 from tests.botapi.test_sender import NO_LIMITS
 
-REQUESTS = 2_000
+REQUESTS = 20_000
 TOKEN = "123456789:SENTINEL-token_AAAAAAAAAAAAAAAAAAAAA"
 
 
@@ -28,7 +28,8 @@ async def test_requests_with_random_deadlines_cut_no_call_and_leak_no_place_in_t
 
     async def ask(sender: Sender, number: int, deadline: float) -> None:
         with trio.move_on_after(deadline) as scope:
-            result = await sender.call("sendMessage", {"text": number}, number % 21 or None)
+            chat, owner = number % 21 or None, str(number % 8)
+            result = await sender.call("sendMessage", {"text": number}, chat, owner=owner, patient=True)
             assert result == number
             answered.append(number)
         if scope.cancelled_caught:
@@ -43,6 +44,9 @@ async def test_requests_with_random_deadlines_cut_no_call_and_leak_no_place_in_t
                     askers.start_soon(ask, sender, number, chance.choice([0, 0.01, 0.1, 0.5, 1, 30]))
             assert await sender.call("getMe", {}) == 0
             await sender.drain()
+            assert sender.budget.queued == 0
+            assert all(room.value == QUEUED for room in sender._rooms.values())
+            assert len(nursery.child_tasks) == 1
             client: Any = api._calls._current
             assert client.request._client._transport._pool._requests == []
             assert client.users == 0

@@ -63,6 +63,14 @@ def test_fifty_milliseconds_early_is_no_violation_and_more_is_one() -> None:
     assert sum(judge.violations.values()) == 1
 
 
+def test_a_scale_divides_every_window_and_the_tolerance() -> None:
+    judge = flood(private=1, burst=1, group=20, scale=60)
+    assert verdicts(judge, GROUP, [0.0] * 20 + [0.999]) == [None] * 20 + [Excess("group", 1)]
+    assert verdicts(flood(group=20, scale=60), GROUP, [0.0] * 20 + [1.0]) == [None] * 21
+    assert verdicts(judge, PERSON, [0.0, 0.0168]) == [None, None]
+    assert judge.judge(PERSON, 1, 0.0168 + 0.0150) == Excess("private", 1)
+
+
 def test_who_is_refused_is_shut_out_for_the_time_that_was_said() -> None:
     judge = flood(private=1, burst=1)
     assert verdicts(judge, PERSON, [0.0, 0.5]) == [None, Excess("private", 1)]
