@@ -39,11 +39,11 @@ class Call(NamedTuple):
 class Facts:
     """What a run left behind.
 
-    `said`: of each key, the texts in order. `diary`: the lines of all handlers, of each process in order.
-    `deaths`: when a pid was killed (monotonic).
-    `record`: the sandbox's entries. `journal`: the leader's rows (update_id, owner_key,
-    outcome), `calls`: its outbox, `admitted`: when each update was stored (monotonic), `dead_letters`: the texts that
-    were set aside, `poll_offset` its offset. `inboxes`: of each key, the ids of deliveries and whether they are done.
+    `said`: of each key, the texts in order; `threads`: their threads. `diary`: the lines of all handlers, of each
+    process in order. `deaths`: when a pid was killed (monotonic). `record`: the sandbox's entries. `journal`: the
+    leader's rows (update_id, owner_key, outcome), `admitted`: when each was stored (monotonic), `dead_letters`: the
+    texts that were set aside, `calls`: its outbox, `poll_offset` its offset. `inboxes`: of each key, the ids of
+    deliveries and whether they are done.
     """
 
     said: Mapping[str, Sequence[str]]
@@ -58,6 +58,7 @@ class Facts:
     outputs: Mapping[str, bytes] = field(repr=False)
     token: str = field(repr=False)
     dead_letters: frozenset[str] = frozenset()
+    threads: Mapping[str, int] = field(factory=dict)
 
 
 def violations(facts: Facts) -> Iterator[str]:
@@ -253,7 +254,7 @@ def _notices(facts: Facts) -> Iterator[str]:
 
 
 def _threads(facts: Facts) -> Iterator[str]:
-    """Nobody has got two threads, and two have not got one."""
+    """Nobody has got two threads, two have not got one, and what is cleaned up is nobody's any more."""
     made = Counter(
         str(entry["params"].get("name"))
         for entry in facts.record
@@ -266,6 +267,10 @@ def _threads(facts: Facts) -> Iterator[str]:
     for line in facts.diary:
         if line["what"] == "came" and line["thread"] is not None:
             owners[line["thread"]].add(line["key"])
+    gone = {entry["params"].get("message_thread_id") for entry in facts.record if entry["method"] == "deleteForumTopic"}
+    for key, thread in facts.threads.items():
+        if gone & {thread, str(thread)}:
+            yield f"the thread of {key}, which is needed, was deleted"
     for thread, keys in owners.items():
         if len(keys) > 1:
             yield f"thread {thread} belongs to {sorted(keys)}"

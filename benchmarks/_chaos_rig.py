@@ -30,12 +30,14 @@ LEADER_POINTS: Final = (
     "after-accept", "after-claim", "after-release", "after-send", "after-settle-call",
     "after-doubt", "after-tell", "after-again",
     "after-intend-thread", "after-make-thread", "after-bind-thread",
+    "after-intend-clean-up", "before-clean-up", "after-clean-up",
 )  # fmt: skip
 FOLLOWER_POINTS: Final = ("after-register", "after-append", "after-take", "after-answer", "before-done", "after-done")
 RARE: Final = {
     "after-epoch": 1, "after-publish": 1, "after-register": 3, "after-answer": 15, "after-release": 1,
     "after-doubt": 1, "after-tell": 1, "after-again": 1,
     "after-intend-thread": 3, "after-make-thread": 3, "after-bind-thread": 3,
+    "after-intend-clean-up": 3, "before-clean-up": 3, "after-clean-up": 3,
 }  # fmt: skip
 SENDING: Final = {
     "after-accept", "after-claim", "after-release", "after-send", "after-settle-call", "after-answer",

@@ -124,7 +124,7 @@ class Run:
         self.place.profile.ensure()
         sandbox = self.sandbox
         options = ["--api-root", sandbox.api_root, "--chat", str(sandbox.chat_id), "--linger", "120"]
-        options += ["--limits", LIMITS, *([] if self.options.spare else ["--no-spare"])]
+        options += ["--limits", LIMITS, "--clean-up", "delete", *([] if self.options.spare else ["--no-spare"])]
         sending = self.options.mode != "updates"
         points = [tuple(p for p in some if sending or p not in SENDING) for some in (LEADER_POINTS, FOLLOWER_POINTS)]
         wanted = [name in self.options.kill for name in ("leader", "follower")]
@@ -317,6 +317,7 @@ class Run:
             ),
             poll_offset=offset,
             calls=[Call(*row) for row in calls],
+            threads=self.threads,
             inboxes={key: dict(self._inbox(key)) for key in self.said},
             outputs={path.name: path.read_bytes() for path in logs},
             token=self.sandbox.token,
@@ -413,6 +414,7 @@ def _summary(run: Run, facts: Facts, broken: int) -> dict[str, Any]:
         "sent_again": sum(call.tries for call in facts.calls),
         "notices": sum(1 for entry in entries if entry["ok"] and notice_of(entry)),
         "newcomers": what.count("came"),
+        "cleaned_up": sum(1 for entry in entries if entry["method"] == "deleteForumTopic" and entry["ok"]),
         "dead_letters": len(facts.dead_letters),
         "polls": sum(1 for entry in entries if entry["kind"] == "poll"),
         "kills": sum(count for name, count in counts.items() if name.startswith(("kill", "freeze"))),

@@ -49,6 +49,11 @@ def topic(n: int, name: str) -> dict[str, Any]:
     return {**send(n, 1.0, "", 0), "method": "createForumTopic", "params": {"name": name}, "result": {}}
 
 
+def deleted(n: int, thread: str) -> dict[str, Any]:
+    """A thread was deleted."""
+    return {**topic(n, ""), "method": "deleteForumTopic", "params": {"message_thread_id": thread}}
+
+
 TOLD = Call(2, "", "doubt:1.0", "settled", 0, 0, b"{}")
 TEXTS = ("f0:0", "f0:1?")
 RECORD = (
@@ -115,6 +120,7 @@ def test_a_sound_run_breaks_nothing() -> None:
         ({"calls": [outbox("unknown", told=1), TOLD]}, "was lost"),
         ({"record": [*RECORD, notice(5, "tb:again:1.0"), notice(6, "tb:again:1.0", 61)]}, "in the chat 2 times"),
         ({"record": [*RECORD, topic(5, "new"), topic(6, "new")]}, "2 threads were made for new"),
+        ({"record": [*RECORD, deleted(5, "11")], "threads": {"f0": 11}}, "which is needed, was deleted"),
         ({"diary": [*DIARY, *({"what": "came", "key": key, "thread": 5} for key in "ab")]}, "thread 5 belongs to"),
         ({"journal": [(7, "f0", "dropped")]}, "update 7 of f0 is dropped"),
         ({"admitted": {7: 2.05, 8: 2.2}}, "confirmed 9 when update 8 was not in the journal"),
