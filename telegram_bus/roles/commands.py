@@ -34,6 +34,10 @@ GRACE: Final = 60.0
 """Seconds of a leader's term in which nobody counts as gone: followers find it within seconds."""
 
 
+GONE_MS: Final = 30 * 86_400_000
+"""Whoever has been away for so long is gone for good, thread or not; its commands come back with it."""
+
+
 @define(kw_only=True, eq=False)
 class Commands:
     """The offers of one term, in the store before their followers hear that they are taken.
@@ -47,6 +51,7 @@ class Commands:
     members: Registry = field(repr=False)
     call: Call = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
+    away_since: Callable[[str], int | None] = field(default=lambda _: None, repr=False)
     _offers: dict[str, tuple[Command, ...]] = field(factory=dict)
     _changed: trio.Event = field(factory=trio.Event)
     _refused: str | None = None  # the menu that Telegram does not take: only another is tried
@@ -99,7 +104,7 @@ class Commands:
                 await self._changed.wait()
 
     async def _forget_gone(self) -> None:
-        """Drop the offers of followers that are neither here nor have a thread to return to."""
+        """Drop the offers of followers that are not here and have no thread to return to, or have not for long."""
         gone = [key for key in self._offers if self.members.by_key(key) is None and not self._returns(key)]
         if gone:
             await self.store.forget_offers(gone)
@@ -107,8 +112,9 @@ class Commands:
                 del self._offers[key]
 
     def _returns(self, key: str) -> bool:
-        binding = self.threads.of_key(key)
-        return binding is not None and binding.gone_ms is None
+        binding, since = self.threads.of_key(key), self.away_since(key)
+        long_gone = since is not None and self.now_ms() - since > GONE_MS
+        return binding is not None and binding.gone_ms is None and not long_gone
 
     async def _set(self) -> None:
         chat_id = self.threads.chat_id

@@ -156,7 +156,12 @@ class Term:
     commands: Commands = field(
         default=Factory(
             lambda term: Commands(
-                store=term.store, threads=term.threads, members=term.registry, call=term.threads.call, now_ms=now_ms
+                store=term.store,
+                threads=term.threads,
+                members=term.registry,
+                call=term.threads.call,
+                now_ms=now_ms,
+                away_since=lambda key: term.away_since(key),
             ),
             takes_self=True,
         ),

@@ -15,7 +15,7 @@ from telegram_bus.core.commands import LEADERS
 from telegram_bus.core.errors import ApiError, NotSent, RequestRefused
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member, Registry
-from telegram_bus.roles.commands import AGAIN, GRACE, SETTLE, Commands
+from telegram_bus.roles.commands import AGAIN, GONE_MS, GRACE, SETTLE, Commands
 from telegram_bus.roles.threads import Threads
 from tests.fakes import CHAT, FakeTelegram, InlineCommits, admit, memory_store, message, registration
 from tests.roles.term_rig import Rig as TermRig
@@ -118,6 +118,19 @@ async def test_an_offer_outlives_its_follower_s_restarts_until_its_thread_is_gon
         admit(after.registry, "otto", thread=12)
         await trio.sleep(GRACE + 2 * AGAIN)
     assert after.menus[1:] == [["deploy", *OWN]]
+
+
+async def test_whoever_has_been_away_for_a_month_is_gone_for_good(autojump_clock: MockClock) -> None:
+    """Its thread may still be there."""
+    async with running(Rig()) as rig:
+        nora, otto = await rig.agent("nora", 11), await rig.agent("otto", 12)
+        await rig.offer(nora, build="Builds")
+        await rig.offer(otto, deploy="Deploys")
+        for member in (nora, otto):
+            rig.registry.remove(member)
+        rig.commands.away_since = {"nora": 1 - GONE_MS - 1, "otto": 1 - GONE_MS + 1}.get
+        await trio.sleep(GRACE + 2 * AGAIN)
+    assert rig.menus == [["build", "deploy", *OWN], ["deploy", *OWN]]
 
 
 async def test_the_last_offer_taken_back_takes_the_menu_away(autojump_clock: MockClock) -> None:
