@@ -161,7 +161,7 @@ class Term:
                 members=term.registry,
                 call=term.threads.call,
                 now_ms=now_ms,
-                away_since=lambda key: term.away_since(key),
+                away_since=lambda key: term.away_since(key),  # noqa: PLW0108 - it is set later
             ),
             takes_self=True,
         ),
