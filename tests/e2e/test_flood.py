@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,24 @@ async def main():
 trio.run(main)
 """
 
+CHATTERBOX = """
+import json, trio, telegram_bus
+async def main():
+    async with telegram_bus.join("chatter") as chatter, telegram_bus.join("result") as result:
+        await chatter.send("chatter is here")
+        await result.send("result is here")
+        async with trio.open_nursery() as nursery:
+            for number in range(12):
+                nursery.start_soon(lambda number=number: chatter.send(f"step {number}", urgency="progress"))
+            while (queue := await chatter.queue())["waiting"] < 5:
+                await trio.sleep(0.01)
+            print(json.dumps(queue), flush=True)
+            await result.send("the result", urgency="final")
+        print("said all", flush=True)
+        await trio.sleep_forever()
+trio.run(main)
+"""
+
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
@@ -41,11 +60,11 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
             machine.end()
 
 
-def talk(machine: Machine, name: str, count: int) -> None:
+def talk(machine: Machine, name: str, count: int, program: str = TALKER) -> None:
     """A follower that says so many things."""
     output = machine.root / f"{name}.out"
     with output.open("wb") as stdout:
-        command = [sys.executable, "-c", TALKER, name, str(count)]
+        command = [sys.executable, "-c", program, name, str(count)]
         machine.agents.append(Agent(subprocess.Popen(command, env=machine.environ, stdout=stdout), output))
 
 
@@ -83,3 +102,19 @@ def test_scenario_53_the_next_leader_waits_as_long_as_the_killed_one_was_told(ma
     status = machine.status()
     assert status is not None
     assert status["epoch"] > 1
+
+
+def test_a_result_goes_before_progress_and_a_follower_sees_what_waits(machine: Machine) -> None:
+    machine.lead("--limits", "private=1/0.5 burst=1")
+    until(machine.status)
+    talk(machine, "both", 0, CHATTERBOX)
+    machine.agents[0].wait_said("said all")
+    queue = json.loads(machine.agents[0].wait_said("waiting"))
+    assert queue["limit"] == 100
+    assert queue["classes"]["progress"] == queue["waiting"] >= 5
+    sent = [call["params"] for call in machine.sandbox.record(method="sendMessage", ok="true")]
+    texts = [params["text"] for params in sent]
+    after = texts[texts.index("the result") + 1 :]
+    assert len([text for text in after if text.startswith("step")]) >= 5
+    assert all(params.get("disable_notification") for params in sent if params["text"].startswith("step"))
+    assert not sent[texts.index("the result")].get("disable_notification")
