@@ -28,15 +28,14 @@ BROKEN_OFF: Final = "\n\n(This is not all: it was broken off.)"
 ROOM: Final = 96
 """UTF-16 units of each message for what is said about the text."""
 
-PRIVATE_PACE: Final = 1.0
-GROUP_PACE: Final = 3.0
-"""Seconds from one edit to the next at least: a private chat takes one call a second, a group 20 a minute (M18).
+PRIVATE_PACE: Final = 1.0, 5.0
+GROUP_PACE: Final = 4.0, 15.0
+"""Seconds from one edit to the next at least, at first and in the end: a private chat takes one call a second, a group
+20 a minute (M18), of which three long texts at once leave room for their ends. Who reads a long text needs no haste.
 The leader's budget, which many followers share, may make it longer."""
 
-SLOWER: Final = 1.25
-SLOWEST: Final = 10.0
-"""By how much each pause is longer than the one before, up to so many seconds: who reads a long text needs no haste,
-and what growing messages do not use of a chat's limit is left for the ends of all of them."""
+SLOWER: Final = 1.5
+"""How much longer each pause is than the one before."""
 
 LONGEST_PACE: Final = 30.0
 COSTS: Final = 10.0
@@ -99,8 +98,9 @@ class Stream:
     _shown: list[_Shown] = field(factory=list, init=False, repr=False)
     _draft: dict[str, Any] | None = field(default=None, init=False, repr=False)
     _draft_id: int = field(factory=lambda: random.randrange(1, 2**31), init=False)
-    _least: float = field(default=PRIVATE_PACE, init=False)
-    _pace: float = field(default=PRIVATE_PACE, init=False)
+    _least: float = field(default=0.0, init=False)
+    _most: float = field(default=0.0, init=False)
+    _pace: float = field(default=0.0, init=False)
     _cost: float = field(default=0.0, init=False)
     _begun: bool = field(default=False, init=False)
     _full: bool = field(default=False, init=False)  # no more of it is shown before its end
@@ -156,7 +156,8 @@ class Stream:
         chat_id = target.chat_id if target is not None else 0
         private = chat_id > 0
         self._drafting = private and self._draftless is not None and chat_id not in self._draftless
-        self._pace = self._least = PRIVATE_PACE if private else GROUP_PACE
+        self._least, self._most = PRIVATE_PACE if private else GROUP_PACE
+        self._pace = self._least
         while not self._closed.is_set():
             with trio.move_on_after(DRAFT_AGAIN if self._draft is not None else float("inf")):
                 await self._changed.wait()
@@ -185,7 +186,7 @@ class Stream:
                 await self._update(parts, UNFINISHED, "progress")
             self._pace = max(self._least, self._pace / 2)
             if not self._drafting:
-                self._least = min(self._least * SLOWER, SLOWEST)
+                self._least = min(self._least * SLOWER, self._most)
             self._full = full
         except RequestRefused:
             self._slow_down()
