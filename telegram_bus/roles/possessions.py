@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 REMEMBERED: Final = 4_096  # messages and presses of buttons, each, that followers were given last
 UNSAVED: Final = 16_384  # messages, while the disk takes none
+MOST_ID: Final = 2**53
 MOST_FILES: Final = 100  # that one call names: an album has ten
 
 Place = tuple[Number, Number]
@@ -38,7 +39,8 @@ class _Property:
     all: Possessions
 
     def message(self, chat_id: Number, message_id: Number, /) -> bool:
-        return self.all.store.owner_nowait(int(chat_id), int(message_id)) == self.key
+        place = _place(chat_id, message_id)
+        return place is not None and self.all.store.owner_nowait(*place) == self.key
 
     def seen(self, chat_id: Number, message_id: Number, /) -> bool:
         return self.all.messages.get((chat_id, message_id)) == self.key or self.message(chat_id, message_id)
@@ -86,12 +88,8 @@ class Possessions:
         body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
         reply = body.get("reply_parameters")
         places = (body, {"chat_id": body.get("chat_id"), **reply}) if isinstance(reply, dict) else (body,)
-        pairs = [(wire_id(place.get("chat_id")), wire_id(place.get("message_id"))) for place in places]
-        unknown = [
-            (chat, message)
-            for chat, message in pairs
-            if isinstance(chat, int) and isinstance(message, int) and self.store.owner_nowait(chat, message) is None
-        ]
+        pairs = [_place(wire_id(place.get("chat_id")), wire_id(place.get("message_id"))) for place in places]
+        unknown = [pair for pair in pairs if pair is not None and self.store.owner_nowait(*pair) is None]
         named = list(args[:1]) if method == "downloadFile" else list(named_files(body)) if member.extended else []
         files = self.files.recall(member.key, [one for one in named if isinstance(one, str)][:MOST_FILES])
         if not unknown and files is None:
@@ -127,6 +125,14 @@ class Possessions:
     def _remember(self, place: Place, key: str) -> None:
         self.messages[place] = key
         _keep(self.messages)
+
+
+def _place(chat_id: Number | None, message_id: Number | None) -> tuple[int, int] | None:
+    """A chat and a message by whole numbers that a store takes (Telegram's have 52 bits); None for anything else."""
+    if chat_id is None or message_id is None or not (abs(chat_id) < MOST_ID and abs(message_id) < MOST_ID):
+        return None
+    chat, message = int(chat_id), int(message_id)
+    return (chat, message) if (chat, message) == (chat_id, message_id) else None
 
 
 def _keep(given: OrderedDict[Any, str]) -> None:

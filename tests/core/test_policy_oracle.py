@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from telegram_bus.core.permissions import OWN, Allowed, judge
+from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Denied, Policy, judge, judge_files
 from tests.core.test_permissions import AGGREGATE, CHAT, CROSS, OTHERS, THREAD, caller
 
 Oracle = Callable[[Any], bool]
@@ -308,3 +308,31 @@ def test_our_policy_allows_what_its_description_allows_and_nothing_else(call: tu
     if not isinstance(verdict, Allowed):
         assert verdict.reason.startswith(method)
         assert verdict.rule
+
+
+anything: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(odd, st.floats(), st.text(max_size=5), st.just(float("inf"))),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "media", "text", "blocks", "chat_id", "user", "photo", "x"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    policy=st.sampled_from([OWN, COMPATIBLE]),
+    way=st.sampled_from(["call", "callMultipart", "downloadFile", "x"]),
+    method=st.sampled_from([*OWN.calls, *OWN.uploads, *COMPATIBLE.calls]),
+    body=st.dictionaries(st.sampled_from([*values, "media", "rich_message", "message_id", "commands"]), anything),
+    placed=st.booleans(),
+)
+def test_whatever_json_a_follower_sends_there_is_a_verdict(
+    policy: Policy, way: str, method: str, body: dict[str, Any], placed: bool
+) -> None:
+    place = {"chat_id": CHAT, "message_thread_id": THREAD, "message_id": 9} if placed else {}
+    verdict = judge(policy, way, (method, body | place, "photo", "/x", "x"), caller())
+    assert isinstance(verdict, Allowed | Denied)
+    files = judge_files(policy, (method, body | place), ["photo", "file0"], caller())
+    assert isinstance(files, Allowed | Denied)

@@ -212,6 +212,15 @@ async def test_a_message_of_ones_own_is_always_seen(rig: Rig) -> None:
     assert not owned.file("f")
 
 
+@pytest.mark.parametrize("odd", [float("inf"), float("nan"), 900.5, 2**64 - 1, -(10**18)])
+async def test_a_number_that_is_no_id_is_nobody_s(rig: Rig, odd: float) -> None:
+    """JSON has numbers that overflow, and larger ones than a store takes."""
+    owned = rig.term.owned_by(member(rig, "nora"))
+    assert rig.term.recall(member(rig, "nora"), "call", ("x", {"chat_id": odd, "message_id": odd})) is None
+    assert not owned.message(CHAT, odd)
+    assert not owned.seen(odd, odd)
+
+
 async def test_what_was_given_lately_is_known_to_the_next_leader(rig: Rig) -> None:
     """Reactions and buttons work on after a succession."""
     await rig.take(message(1, thread=11))
