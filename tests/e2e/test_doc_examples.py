@@ -30,6 +30,7 @@ async def tour():
         await reports(bus, Path(sys.argv[0]))
         await answer(bus)
         await think(bus)
+        await deploy(bus)
         await consult(bus, "what is the answer")
         await order(bus)
         heavy = {"telegram", "httpx", "asyncio", "rich", "starlette", "hypercorn"}
@@ -69,7 +70,9 @@ def test_every_other_piece_does_what_it_says(bus: DemoBus, tmp_path: Path) -> No
     thread = bus.thread_of("tour")
     person = bus.person
     assert person.reply(thread, 0, PATIENCE)["text"] == "The build is done."
-    assert person.reply(expert, 0, PATIENCE, containing="what is")["text"] == "what is the answer"
+    approval = person.reply(thread, 0, PATIENCE, containing="version 7")
+    person.press(approval["message_id"], approval["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
+    assert person.reply(expert, 0, PATIENCE, containing="what is")["text"] == "from tour: what is the answer"
     question = person.reply(thread, 0, PATIENCE, containing="Deploy?")
     seen = person.say("what now", thread)
     assert person.reply(thread, seen, PATIENCE, containing="button")["text"] == "Please press a button."
@@ -80,6 +83,7 @@ def test_every_other_piece_does_what_it_says(bus: DemoBus, tmp_path: Path) -> No
     printed = bus.log("tour").read_text()
     assert "serving" in printed
     assert "messages, from" in printed
+    assert "approved by " in printed
     assert re.search(r"\[.*'tour'.*\]", printed)
 
 
