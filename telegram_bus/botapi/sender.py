@@ -71,6 +71,8 @@ class Sender:
         self._outstanding = self._numbers = 0
         self._idle = trio.Event()
         self._closed: str | None = None
+        self.bar: Callable[[str, int | None], None] = lambda _method, _chat: None
+        """Raises RequestRefused for a chat that nothing can be sent to."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Make the calls until cancelled; what then waits fails as not sent, what is under way as unknown."""
@@ -183,6 +185,7 @@ class Sender:
     def _check(self, ticket: Ticket, *, patient: bool) -> None:
         if self._closed:
             raise NotSent(f"{ticket.method} was not sent: {self._closed}")
+        self.bar(ticket.method, ticket.chat_id)
         if not patient and ticket.nature.kind != "typing":
             wait = self.budget.estimate(ticket, trio.current_time())
             if wait > LONGEST_WAIT:

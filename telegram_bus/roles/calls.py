@@ -37,6 +37,7 @@ class Calls:
 
     def __attrs_post_init__(self) -> None:
         parking = Parking(store=self.store, now_ms=self.now_ms)
+        self.sender.bar = parking.check  # whoever sends: nobody writes into a closed chat
         self.outbox = Outbox(
             store=self.store, sender=self.sender, now_ms=self.now_ms, files=self.files, parking=parking
         )
@@ -87,7 +88,6 @@ class Calls:
 
         async def send(call: Allowed) -> Any:
             chat = outcomes.chat_of(call.body)
-            self.outbox.parking.check(call.api_method, chat)
             return await self.sender.call(call.api_method, call.body, chat, after=note, **_turn(member, call))
 
         try:

@@ -166,7 +166,6 @@ class Outbox:
 
     def _check(self, item: Item) -> None:
         method, chat = item.call.api_method, outcomes.chat_of(item.call.body)
-        self.parking.check(method, chat)
         self.sender.check(method, chat, owner=item.place[0], patient=item.call.patient)
         if item.durable and self._open[item.place[0]] > MOST:
             raise RequestRefused(f"{MOST} calls of {item.place[0]} wait to be sent; wait for some of them")
