@@ -151,6 +151,7 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
     74: (
         "roles/test_sharing.py::test_scenario_74_a_group_that_became_a_supergroup_takes_everything_along",
         "roles/test_sharing.py::test_scenario_74_a_leader_that_dies_before_the_move_leaves_it_to_the_next",
+        "e2e/test_groups.py::test_scenario_74_a_plain_group_becomes_a_supergroup_and_everything_goes_on_there",
         "roles/test_outbox.py::test_scenario_74_a_call_into_an_upgraded_group_goes_out_once_in_the_supergroup",
         "roles/test_outbox.py::test_scenario_74_an_edit_in_an_upgraded_group_goes_on_there_too",
     ),

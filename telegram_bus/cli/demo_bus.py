@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from attrs import define, field
 
@@ -103,10 +103,12 @@ class DemoBus:
 
 
 @contextmanager
-def open_demo_bus(directory: Path, port: int = 0, *, forum: bool = False) -> Iterator[DemoBus]:
+def open_demo_bus(
+    directory: Path, port: int = 0, *, place: Literal["private", "forum", "group"] = "private"
+) -> Iterator[DemoBus]:
     """A sandbox and a leader that serves its owner, in `directory`, until the block ends.
 
-    With `forum` in the owner's forum, instead of the private chat.
+    `place` is the chat of the sandbox that it works in.
     """
     environ = _environment(directory)
     sandbox, address = _start_sandbox(directory, environ, port)
@@ -119,8 +121,8 @@ def open_demo_bus(directory: Path, port: int = 0, *, forum: bool = False) -> Ite
     )
     try:
         owner = str(address["chat_id"])
-        place = ("--chat", str(address["forum_id"]), "--allow", owner) if forum else ("--chat", owner)
-        options = ("--api-root", address["api_root"], *place)
+        chat = ("--chat", owner) if place == "private" else ("--chat", str(address[f"{place}_id"]), "--allow", owner)
+        options = ("--api-root", address["api_root"], *chat)
         bus.start("leader", [*BUS, "leader", *options], {"TELEGRAM_BOT_TOKEN": address["token"]})
         yield bus
     finally:

@@ -24,7 +24,7 @@ PATIENCE = 30_000  # ms
 
 @contextmanager
 def at_the_page(directory: Path, *, forum: bool) -> Iterator[tuple[Page, DemoBus]]:
-    with open_demo_bus(directory, forum=forum) as bus:
+    with open_demo_bus(directory, place="forum" if forum else "private") as bus:
         bus.start("echo", [sys.executable, "-m", "telegram_bus.cli.demo_agent"])
         bus.start("shell", [*BUS, "follower", "--name", "shell", "--", "sh", "-c", SHELL])
         for name in ("echo", "shell"):
