@@ -44,7 +44,7 @@ from telegram_bus.core.errors import (
     SettingsError,
     StateError,
 )
-from telegram_bus.core.extensions import ButtonsKeep, MembersList
+from telegram_bus.core.extensions import ActivitySet, ButtonsKeep, MembersList
 from telegram_bus.core.identity import call_id, delivery_id
 from telegram_bus.followers.members import WATCH_WAIT_MS
 from telegram_bus.home import Home, Profile
@@ -166,6 +166,14 @@ async def test_a_call_goes_out_with_the_place_of_its_follower(
     """What is None is left out."""
     await act(bus)
     assert made(leader) == (method, body)
+
+
+async def test_a_follower_says_what_it_does(bus: Bus, leader: FakeLeader) -> None:
+    """And that it does nothing in particular any more."""
+    await bus.activity("running tests", needs_person=True)
+    await bus.activity()
+    asked = [(one.text, one.needs_person) for one in leader.of(ActivitySet)]
+    assert asked == [("running tests", True), (None, None)]
 
 
 async def test_a_message_that_was_sent_says_where_it_is(bus: Bus, leader: FakeLeader) -> None:
