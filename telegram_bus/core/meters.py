@@ -78,9 +78,13 @@ def parse_limits(text: str) -> Limits:
     return DEFAULT_LIMITS._replace(**given)
 
 
+SMALL: Final = 2
+"""Nothing is kept of so few."""
+
+
 def kept_for_clicks(count: int) -> int:
     """How many of so many messages are kept for answers to clicks: 10 %, at least one, none of one or two."""
-    return -(-count // 10) if count > 2 else 0
+    return -(-count // 10) if count > SMALL else 0
 
 
 class _Window:
@@ -134,7 +138,7 @@ class _Window:
 class _Bucket:
     """`count` at once after a silence, and one each `seconds` on average."""
 
-    def __init__(self, count: int, seconds: float) -> None:
+    def __init__(self, count: float, seconds: float) -> None:
         self.count, self.seconds = count, seconds
         self.under_way = 0
         self._full_at = -math.inf
@@ -171,20 +175,23 @@ class Allowance:
     """
 
     def __init__(self, rate: Rate, *, burst: int | None = None) -> None:
-        make = _Window if burst is None else _Bucket
         self._nominal = rate.most if burst is None else burst
         self._seconds = rate.seconds if burst is None else rate.seconds / rate.most
-        self._all: _Window | _Bucket = make(self._nominal, self._seconds)
-        self._ordinary: _Window | _Bucket = make(self._nominal - kept_for_clicks(self._nominal), self._seconds)
-        self._stretch = 1.0
+        self._count = self._nominal
+        self._all: _Window | _Bucket
+        self._ordinary: _Window | _Bucket
+        if burst is None:
+            self._all, self._ordinary = _Window(self._count, self._seconds), _Window(self._count, self._seconds)
+        else:
+            self._all, self._ordinary = _Bucket(self._count, self._seconds), _Bucket(self._count, self._seconds)
+        self._set(self._count, 1.0, -math.inf)
         self._quiet = self._first_quiet = max(QUIET_LEAST, QUIET_WINDOWS * self._seconds)
-        self._changed_at = -math.inf
         self._raised = False
 
     @property
     def level(self) -> tuple[int, float]:
         """What is allowed now: the count (of a bucket: at once), and by how much its time is stretched."""
-        return self._all.count, self._stretch
+        return self._count, self._stretch
 
     @property
     def lowered(self) -> bool:
@@ -227,8 +234,8 @@ class Allowance:
 
     def spend_all(self, now: float) -> None:
         """Nothing is known: as if everything had been spent at this moment."""
-        self._all.recall(now, self._all.count)
-        self._ordinary.recall(now, self._ordinary.count)
+        self._all.recall(now, self._count)
+        self._ordinary.recall(now, self._count)
 
     def idle(self, now: float) -> bool:
         """Whether forgetting it loses nothing."""
@@ -236,7 +243,7 @@ class Allowance:
 
     def lower(self, now: float) -> None:
         """A 429 came although we kept to it: the real limit is lower, by what was let through about."""
-        count, used = self._all.count, self._all.used(now)
+        count, used = self._count, self._all.used(now)
         if self._raised:  # too early, if it was not long ago
             soon = now - self._changed_at < self._quiet
             self._quiet = min(QUIET_MOST, 2 * self._quiet) if soon else self._first_quiet
@@ -255,11 +262,15 @@ class Allowance:
         while self.lowered and now - self._changed_at >= self._quiet:
             at, self._raised = self._changed_at + self._quiet, True
             if self._stretch > 1.0:
-                self._set(self._all.count, max(1.0, self._stretch / SHRINK), at)
+                self._set(self._count, max(1.0, self._stretch / SHRINK), at)
             else:
-                self._set(self._all.count + 1, 1.0, at)
+                self._set(self._count + 1, 1.0, at)
 
     def _set(self, count: int, stretch: float, now: float) -> None:
         self._stretch, self._changed_at = stretch, now
-        self._all.count, self._ordinary.count = count, count - kept_for_clicks(count)
+        self._count = self._all.count = count
+        if isinstance(self._ordinary, _Bucket):  # a part of a message: a click finds room that much sooner
+            self._ordinary.count = count - (count / 10 if count > SMALL else 0)
+        else:
+            self._ordinary.count = count - kept_for_clicks(count)
         self._all.seconds = self._ordinary.seconds = self._seconds * stretch
