@@ -14,7 +14,7 @@ from telegram_bus.core.scopes import Problem
 __all__ = ["Visit", "check", "file_fields", "may_attach", "nearest", "shown"]
 
 Visit = Callable[[str, str, str, Any], str | None]
-"""Told of each field: its path, the type it is in (at the top: the method), its kind as in the table, its value;
+"""Told of each field: the type it is in (at the top: the method), its name, its kind as in the table, its value;
 answers a rule that it breaks, or None."""
 
 DEEPEST: Final = 32
@@ -41,6 +41,10 @@ _WANTED: Final[Mapping[str, str]] = {
 }
 
 
+_EXACT: Final = {"int": int, "str": str, "bool": bool, "file": str}
+"""Kinds for which a look at the type is enough."""
+
+
 class _Field(NamedTuple):
     """A documented field; `kind` as in the table."""
 
@@ -61,7 +65,7 @@ def check(method: str, body: Mapping[str, Any], visit: Visit, given: Collection[
     Null counts as absent, as Telegram reads it. Whole numbers may be decimal strings, everything else has its type:
     JSON as text, which the Bot API takes for nested values, is refused, since it would hide what is in it.
     """
-    return _object(method, body, "", _Walk(visit, given), 0)
+    return _object(method, body, _Walk(visit, given), 0)
 
 
 def file_fields(method: str) -> frozenset[str]:
@@ -89,62 +93,69 @@ def shown(name: str) -> str:
     return name if _NAME.fullmatch(name) else "(odd name)"
 
 
-def _object(kind: str, body: Mapping[str, Any], path: str, walk: _Walk, depth: int) -> Problem | None:
-    """The fields of a method or type."""
+def _object(kind: str, body: Mapping[str, Any], walk: _Walk, depth: int) -> Problem | None:
+    """The fields of a method or type; paths grow from the inside out, where something is wrong only."""
     fields = _fields(METHODS[kind] if depth == 0 else TYPES[kind])
     for name, value in body.items():
         if value is None:
             continue
-        inner = f"{path}.{shown(name)}" if path else shown(name)
         field = fields.get(name)
         if field is None:
             like = nearest(name, fields)
-            return Problem(inner, f"is no field of {kind} (Bot API {BOT_API})" + (f": use {like}" if like else ""))
-        if rule := walk.visit(inner, kind, field.kind, value):
-            return Problem(inner, rule)
-        if problem := _value(field.kind, value, inner, walk, depth + 1):
-            return problem
+            return Problem(
+                shown(name), f"is no field of {kind} (Bot API {BOT_API})" + (f": use {like}" if like else "")
+            )
+        if rule := walk.visit(kind, name, field.kind, value):
+            return Problem(name, rule)
+        if type(value) is not _EXACT.get(field.kind) and (problem := _value(field.kind, value, walk, depth + 1)):
+            return _inside(name, problem)
     for name, field in fields.items():
         if field.required and body.get(name) is None and not (depth == 0 and name in walk.given):
-            return Problem(f"{path}.{name}" if path else name, "is missing")
+            return Problem(name, "is missing")
     return None
 
 
-def _value(kind: str, value: Any, path: str, walk: _Walk, depth: int) -> Problem | None:
+def _value(kind: str, value: Any, walk: _Walk, depth: int) -> Problem | None:
     if depth > DEEPEST:
-        return Problem(path, "is nested too deeply")
+        return Problem("", "is nested too deeply")
     kinds = _alternatives(kind)
     if isinstance(value, Mapping):
-        return _one_of(kinds, value, path, walk, depth)
+        return _one_of(kinds, value, walk, depth)
     if isinstance(value, list | tuple):
         inner = next((one[1:-1] for one in kinds if one.startswith("[")), None)
         if inner is None:
-            return Problem(path, f"must be {_wanted(kinds)}")
+            return Problem("", f"must be {_wanted(kinds)}")
         for index, item in enumerate(value):
-            if problem := _value(inner, item, f"{path}.{index}", walk, depth + 1):
-                return problem
+            if problem := _value(inner, item, walk, depth + 1):
+                return _inside(str(index), problem)
         return None
     if any(_is_plain(one, value) for one in kinds):
         return None
-    return Problem(path, f"must be {_wanted(kinds)}{', not text' if type(value) is str else ''}")
+    return Problem("", f"must be {_wanted(kinds)}{', not text' if type(value) is str else ''}")
 
 
-def _one_of(kinds: tuple[str, ...], value: Mapping[str, Any], path: str, walk: _Walk, depth: int) -> Problem | None:
+def _one_of(kinds: tuple[str, ...], value: Mapping[str, Any], walk: _Walk, depth: int) -> Problem | None:
     """An object that is of one of some types: the one that its tag names, or else the one that fits best."""
     types = [one for one in kinds if one in TYPES]
     if not types:
-        return Problem(path, f"must be {_wanted(kinds)}")
-    tags = {one: field.kind[1:-1] for one in types if (field := _fields(TYPES[one]).get("type")) and "'" in field.kind}
-    if tags:
-        types = [one for one in types if tags.get(one) == value.get("type")]
-        if not types:
-            return Problem(f"{path}.type", f"must be {' or '.join(sorted(set(tags.values())))}")
+        return Problem("", f"must be {_wanted(kinds)}")
+    if len(types) > 1:
+        tags = {one: tag for one in types if (tag := _tag(TYPES[one])) is not None}
+        if tags:
+            types = [one for one in types if tags.get(one) == value.get("type")]
+            if not types:
+                return Problem("type", f"must be {' or '.join(sorted(set(tags.values())))}")
+        types.sort(key=lambda one: _fit(one, value), reverse=True)
+    return _object(types[0], value, walk, depth)
 
-    def fit(one: str) -> tuple[bool, int]:
-        fields = _fields(TYPES[one])
-        return all(name in value for name, field in fields.items() if field.required), len(fields.keys() & value.keys())
 
-    return _object(max(types, key=fit), value, path, walk, depth)
+def _fit(kind: str, value: Mapping[str, Any]) -> tuple[bool, int]:
+    fields = _fields(TYPES[kind])
+    return all(name in value for name, field in fields.items() if field.required), len(fields.keys() & value.keys())
+
+
+def _inside(name: str, problem: Problem) -> Problem:
+    return Problem(f"{name}.{problem.field}" if problem.field else name, problem.rule)
 
 
 def _is_plain(kind: str, value: Any) -> bool:
@@ -183,6 +194,13 @@ def _fields(line: str) -> dict[str, _Field]:
         name, _, kind = one.partition(":")
         fields[name.removesuffix("!")] = _Field(kind, name.endswith("!"))
     return fields
+
+
+@functools.cache
+def _tag(line: str) -> str | None:
+    """The only `type` that an object of this type may have."""
+    field = _fields(line).get("type")
+    return field.kind[1:-1] if field is not None and field.kind[0] == "'" else None
 
 
 @functools.cache

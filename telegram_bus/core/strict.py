@@ -113,15 +113,14 @@ class Look:
         self._caller, self._attached = caller, frozenset(attached)
         self.used: set[str] = set()
 
-    def visit(self, path: str, owner: str, kind: str, value: Any) -> str | None:
+    def visit(self, owner: str, name: str, kind: str, value: Any) -> str | None:
         """The rule that the field breaks, or None."""
-        name = path.rpartition(".")[2]
         if (rule := _FORBIDDEN.get(name)) is not None and value is not False:
             return rule
         if name in _CHATS and wire_id(value) != chat_of(self._caller):
             return f"must be {chat_of(self._caller)}"
         if owner == "ReplyParameters" and name == "message_id":
-            problem = _seen(path, value, self._caller)
+            problem = _seen(name, value, self._caller)
             return None if problem is None else problem.rule
         if owner == "BotCommand":
             return _command(name, value)
