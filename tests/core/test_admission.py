@@ -16,6 +16,7 @@ from telegram_bus.core.admission import (
     Refuse,
     ReportStatus,
     Rules,
+    Serve,
     Stop,
     authorise,
     decide,
@@ -31,7 +32,15 @@ from telegram_bus.core.envelopes import (
     Register,
     Registration,
 )
-from telegram_bus.core.extensions import MembersList, OperatorStop, StatusGet
+from telegram_bus.core.extensions import (
+    ButtonsKeep,
+    MembersList,
+    OperatorStop,
+    OwnRequest,
+    QuestionWait,
+    StatusGet,
+    TypingHold,
+)
 from telegram_bus.core.identity import ANNOUNCED, QUEUE_HANDOFF, ours
 from telegram_bus.core.payloads import AdmissionReceipt, Control
 from telegram_bus.core.registry import Registry
@@ -183,6 +192,31 @@ def test_a_handoff_needs_the_capability_of_all_three() -> None:
     live.admit(registration("b", protocol=ours("1")), None, now_ms=0)
     assert "the recipient did not" in reason(decide(offer(), live, RULES))
     assert "itself" in reason(decide(offer(recipient="a"), live, RULES))
+
+
+@pytest.mark.parametrize("kind", [ButtonsKeep, QuestionWait, TypingHold])
+def test_what_a_follower_asks_for_itself_is_fenced_and_for_our_own_kind(kind: type[OwnRequest]) -> None:
+    """A version-1 peer has no such thing, nor has an earlier registration or another process."""
+    more: dict[type[OwnRequest], dict[str, Any]] = {
+        ButtonsKeep: {"keyboard_id": "k", "content": {}},
+        QuestionWait: {"questions": ()},
+        TypingHold: {"lease": "l", "ttl_ms": 1},
+    }
+
+    def asked(instance: str, generation: str) -> OwnRequest:
+        return kind(
+            request_id="1", instance_id=instance, registration_generation=generation, sent_at_ms=0, **more[kind]
+        )
+
+    live = registry("a", pid=5)
+    live.admit(registration("b", protocol=ours("1", [])), None, now_ms=0)
+    served = decide(asked("a", "a:1"), live, RULES, peer_pid=5)
+    assert isinstance(served, Serve)
+    assert served.member is live.get("a")
+    assert "announce" in reason(decide(asked("b", "b:1"), live, RULES))
+    assert "generation" in reason(decide(asked("a", "a:0"), live, RULES, peer_pid=5))
+    assert "process 5" in reason(decide(asked("a", "a:1"), live, RULES, peer_pid=6))
+    assert "not registered" in reason(decide(asked("c", "c:1"), live, RULES))
 
 
 def test_our_own_kinds_need_no_registration() -> None:
