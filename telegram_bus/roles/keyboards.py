@@ -188,6 +188,7 @@ class Keyboards:
         for keyboard_id in known:
             if keyboard_id not in there and (kept := self._open.pop(keyboard_id, None)) is not None:
                 self._wake(kept.key)
+        self._sending = {call: one for call, one in self._sending.items() if one in self._open}
 
     # -- for updates
 
@@ -250,7 +251,8 @@ class Keyboards:
     async def _expire(self, kept: Kept, why: str) -> None:
         answer = {"expired": why}
         if await self.store.keyboards.end((kept.id, answer, None)):
-            self._ended(self._open.get(kept.id, kept)._replace(answer=answer))
+            await self.store.keyboards.note_taken([kept.id])  # nobody is going to
+            self._ended(self._open.get(kept.id, kept)._replace(answer=answer, taken=True))
 
     async def _lose(self, kept: Kept) -> None:
         """The process that asked for itself has gone: its question expires, or its answer has come in vain."""
@@ -274,12 +276,13 @@ class Keyboards:
         self._changed.pop(key, trio.Event()).set()
 
     def _show_soon(self, kept: Kept) -> None:
-        if kept.place is not None:  # else once it is known
+        if kept.place is not None or "expired" in (kept.answer or {}):  # else once it is known
             self._channel[0].send_nowait(partial(self._show, kept))
 
     async def _show(self, kept: Kept) -> None:
         """Change the message of a question to what became of it, without buttons."""
-        if kept.place is None:
+        if kept.place is None:  # its message was not sent
+            await self._note_shown(kept)
             return
         crash.point("before-show-answer")
         chat_id, message_id = kept.place
@@ -296,6 +299,9 @@ class Keyboards:
             break
         else:
             return
+        await self._note_shown(kept)
+
+    async def _note_shown(self, kept: Kept) -> None:
         try:
             await self.store.keyboards.note_shown(kept.id)
         except StateError as error:  # the next leader shows it once more

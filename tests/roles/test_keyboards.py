@@ -143,6 +143,7 @@ async def test_a_press_is_the_answer_at_once(rig: Rig, nora: Seat, autojump_cloc
     assert answer == "Yes"
     assert (answer.value, answer.number, answer.sender["first_name"]) == ({"go": 1}, 0, "Ann")
     assert answers(rig) == [{"callback_query_id": "q1", "text": "✔ Yes"}]
+    assert await rig.term.store.keyboards.open_questions() == []
     assert rig.telegram.made("editMessageText") == [
         {"chat_id": CHAT, "message_id": 101, "text": "Deploy?\n\n✔ Yes — Ann"}
     ]
@@ -215,6 +216,7 @@ async def test_a_question_that_nobody_waits_for_any_more_is_taken_back(
         await ask(nora)
     await wait_all_tasks_blocked()
     assert edits(rig) == ["Deploy?\n\n⌛ not needed any more"]
+    assert await rig.term.store.keyboards.open_questions() == []
     await rig.take(press(1, data_of(rig, "Yes"), message_id=101))
     assert answers(rig)[-1]["text"] == "This has expired: not needed any more"
     assert rig.got == []
@@ -352,7 +354,9 @@ async def test_a_question_whose_message_cannot_be_sent_is_the_programs_fault_to_
     rig.telegram.results["sendMessage"] = ApiError("sendMessage", 400, "Bad Request: TOPIC_CLOSED")
     with pytest.raises(ApiError):
         await ask(nora)
+    await wait_all_tasks_blocked()
     assert edits(rig) == []
+    assert await rig.term.store.keyboards.open_questions() == []
 
 
 @pytest.mark.parametrize("text", ["", "  ", "x" * 3_001])
