@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 from telegram_bus.botapi.uploads import Upload
 from telegram_bus.core.errors import BusError, CommitUnknown, NotSent, RequestRefused
 from telegram_bus.core.turns import Ticket
-from telegram_bus.core.urgency import content
+from telegram_bus.core.urgency import Urgency, content
 
 __all__ = ["After", "Before", "CallApi", "Failed", "Memory", "Outcome", "Request", "Sent", "Shown"]
 
@@ -111,6 +111,17 @@ class Request:
         """What shows progress is not worth showing after a long pause."""
         words = f"{self.method} was dropped: Telegram wants a pause of {wait:.0f} s, and it only shows progress"
         return Failed(RequestRefused(words, method=self.method))
+
+    def after_pause(self, wait: float, now: float, longest: float) -> Outcome | None:
+        """What becomes of it at once where Telegram wants a pause of `wait` seconds; None: it waits that out."""
+        urgency = self.ticket.nature.urgency
+        if wait > longest and urgency is Urgency.TYPING:
+            return Sent(True)  # nobody misses it, and nobody could see to it
+        if wait > longest and self.patient and urgency is Urgency.PROGRESS:
+            return self.stale(wait)
+        if (wait > longest and not self.patient) or now + max(0.0, wait) > self.deadline:
+            return self.too_long(wait)
+        return None
 
     def unknown(self, why: str) -> CommitUnknown:
         """Nobody knows whether it was carried out."""

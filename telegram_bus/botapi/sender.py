@@ -11,6 +11,7 @@ from typing import Any, Final
 import trio
 
 from telegram_bus.botapi.parked import Parked, pause_of, queue_of
+from telegram_bus.botapi.places import QUEUED, Places
 from telegram_bus.botapi.polling import RETRY_SECONDS, backoff
 from telegram_bus.botapi.requests import After, Before, CallApi, Failed, Memory, Outcome, Request, Sent, Shown
 from telegram_bus.botapi.uploads import Upload, seconds_for
@@ -20,9 +21,6 @@ from telegram_bus.core.meters import DEFAULT_LIMITS, Limits
 from telegram_bus.core.urgency import Urgency, nature_of, unchanged
 
 __all__ = ["LONGEST_WAIT", "QUEUED", "CallApi", "Failed", "Memory", "Outcome", "Sender", "Sent"]
-
-QUEUED: Final = 100
-"""Calls of one follower that wait; whoever asks for more waits for a place."""
 
 LONGEST_WAIT: Final = 20.0
 """A call that would wait longer is refused, so that its requester can decide (protocol section 5)."""
@@ -37,6 +35,9 @@ STORING_SECONDS: Final = 5.0
 
 NOTING_SECONDS: Final = 0.25
 """How long a call that needs no claim waits until its start is on the disk."""
+
+LEAD: Final = 0.02
+"""Seconds before its turn in which a call is claimed: what a commit takes is not taken from its window."""
 
 SWEEP_SECONDS: Final = 30.0
 """How often what is not needed any more is forgotten."""
@@ -66,7 +67,7 @@ class Sender:
         self._api, self._repeatable, self._jitter, self._memory = api, repeatable, jitter, memory
         self._shown = Shown()
         self._bell = trio.Event()
-        self._rooms: dict[str, trio.Semaphore] = {}
+        self._places = Places()
         self._impatient: set[Request] = set()
         self._outstanding = self._numbers = 0
         self._idle = trio.Event()
@@ -82,7 +83,7 @@ class Sender:
                 task_status.started()
                 while True:
                     bell, now = self._bell, trio.current_time()
-                    for ticket in self.budget.next(now):
+                    for ticket in self.budget.next(now, LEAD):
                         self._leave_queue(ticket.load)
                         nursery.start_soon(self._make, ticket.load)
                     overdue = [one for one in self._impatient if one.deadline <= now]
@@ -92,7 +93,7 @@ class Sender:
                         sweep_at = now + SWEEP_SECONDS
                         self._sweep(now)
                     first = min((one.deadline for one in self._impatient), default=math.inf)
-                    wake = min(self.budget.wake(now), first, sweep_at, self.parked.check(now))
+                    wake = min(self.budget.wake(now, LEAD), first, sweep_at, self.parked.check(now))
                     with trio.CancelScope(deadline=wake):
                         await bell.wait()
                     for request, outcome in self._turned_away() if bell.is_set() else ():
@@ -142,7 +143,9 @@ class Sender:
         self._outstanding += 1
         try:
             self._check(ticket, patient=patient)
-            if await self._take_place(request):
+            waited = await self._places.take(owner)
+            request.has_place = True
+            if waited:
                 self._check(ticket, patient=patient)
         except BusError as refusal:
             self._leave_queue(request)
@@ -191,19 +194,6 @@ class Sender:
             if wait > LONGEST_WAIT:
                 raise Request(ticket, {}, patient).too_long(wait).fault
 
-    async def _take_place(self, request: Request) -> bool:
-        """Whether that took time."""
-        room = self._rooms.get(request.ticket.owner)
-        if room is None:
-            room = self._rooms[request.ticket.owner] = trio.Semaphore(QUEUED)
-        waits = room.value == 0
-        if waits:
-            await room.acquire()
-        else:
-            room.acquire_nowait()
-        request.has_place = True
-        return waits
-
     def _put(self, request: Request) -> None:
         now = trio.current_time()
         older = self.budget.put(request.ticket)
@@ -225,7 +215,7 @@ class Sender:
         self._impatient.discard(request)
         if request.has_place:
             request.has_place = False
-            self._rooms[request.ticket.owner].release()
+            self._places.give_back(request.ticket.owner)
 
     def _turned_away(self) -> list[tuple[Request, Outcome]]:
         """What does not wait out a long pause: it is stale then, or its requester has no patience."""
@@ -237,15 +227,10 @@ class Sender:
         for ticket in self.budget.waiting():
             wait = self.budget.paused_until(ticket.place) - now
             request: Request = ticket.load
-            if wait > LONGEST_WAIT and ticket.nature.urgency is Urgency.TYPING:
-                away.append((request, Sent(True)))  # nobody misses it, and nobody can see to it
-            elif wait > LONGEST_WAIT and not request.patient:
-                away.append((request, request.too_long(wait)))
-            elif wait > LONGEST_WAIT and ticket.nature.urgency is Urgency.PROGRESS:
-                away.append((request, request.stale(wait)))
-                self.parked.dropped += 1
-            elif now + max(0.0, wait) > request.deadline:
-                away.append((request, request.too_long(wait)))
+            outcome = request.after_pause(wait, now, LONGEST_WAIT)
+            if outcome is not None:
+                away.append((request, outcome))
+                self.parked.dropped += request.patient and ticket.nature.urgency is Urgency.PROGRESS
         return away
 
     def _withdraw(self, request: Request, outcome: Outcome, nursery: trio.Nursery) -> None:
@@ -255,7 +240,7 @@ class Sender:
 
     def _sweep(self, now: float) -> None:
         self.budget.sweep(now)
-        self._rooms = {owner: room for owner, room in self._rooms.items() if room.value < QUEUED}
+        self._places.sweep()
 
     # -- one call
 
@@ -288,6 +273,8 @@ class Sender:
             self.budget.drop(ticket)
             return same
         await self._begin(request)
+        if await self._wait_turn(request):
+            return None
         while True:
             try:
                 return Sent(await self._call_once(request))
@@ -331,6 +318,17 @@ class Sender:
             with trio.move_on_after(NOTING_SECONDS):
                 await self._memory.flush()
 
+    async def _wait_turn(self, request: Request) -> bool:
+        """Wait for the moment; True where Telegram has asked for a pause meanwhile, so that it waits again."""
+        ticket = request.ticket
+        if ticket.start_at > trio.current_time():
+            await trio.sleep_until(ticket.start_at)
+        if self.budget.paused_until(ticket.place) <= trio.current_time():
+            return False
+        self.budget.drop(ticket)
+        await self._back(request)
+        return True
+
     async def _claim(self, request: Request) -> None:
         if request.before is not None and not request.claimed:
             try:
@@ -368,6 +366,10 @@ class Sender:
         if self._memory is not None:
             pauses = {chat: end for kind, chat, end in self.budget.pauses(now) if kind == "spend"}
             self._memory.changed(pauses, self.budget.levels, now)
+        await self._back(request)
+
+    async def _back(self, request: Request) -> None:
+        """It surely was not made, and waits again."""
         self._forget(request)
         await self._unclaim(request)
         self._again(request)

@@ -80,11 +80,15 @@ class Budget:
         self.queued -= 1
         return True
 
-    def next(self, now: float) -> list[Ticket]:
-        """The calls that start now, in order; each is held until `end`, `refuse` or `drop`, and has to `leave` then."""
+    def next(self, now: float, lead: float = 0.0) -> list[Ticket]:
+        """The calls that start now, in order; each is held until `end`, `refuse` or `drop`, and has to `leave` then.
+
+        With a `lead` those too whose turn comes so soon, at `start_at`: what has to be done before is done meanwhile.
+        """
         started: list[Ticket] = []
-        while self.queued and (found := self._best(now)) is not None:
-            pool, ticket, urgency = found
+        while self.queued and (found := self._best(now, lead)) is not None:
+            pool, ticket, urgency, delay = found
+            ticket.start_at = now + delay
             pool.serve(ticket, urgency)
             self.queued -= 1
             pool.passed = self._passed = max(pool.passed, self._passed)
@@ -96,7 +100,7 @@ class Budget:
             started.append(ticket)
         return started
 
-    def wake(self, now: float) -> float:
+    def wake(self, now: float, lead: float = 0.0) -> float:
         """When `next` should be asked again, if nothing happens before; infinity: not at all."""
         soonest = NEVER
         if not self.queued:
@@ -106,7 +110,8 @@ class Budget:
             found = pool.candidate(uploads=uploads) if pool.waiting else None
             if found is not None:
                 delay = max(self._delay(pool, found[0], now), self._overall_delay(found[0], now))
-                soonest = min(soonest, delay or NEVER)  # what could start and does not, waits for another to leave
+                # what could start and does not, waits for another to leave
+                soonest = min(soonest, delay - lead if delay > lead else NEVER)
         return now + max(soonest, SOONEST)
 
     # -- what becomes of those that started
@@ -227,24 +232,24 @@ class Budget:
 
     # -- inside
 
-    def _best(self, now: float) -> tuple[Pool, Ticket, Urgency] | None:
-        """The call that starts next, if one may start now; what is next and does not fit is not overtaken."""
-        chosen: tuple[Pool, Ticket, Urgency] | None = None
+    def _best(self, now: float, lead: float) -> tuple[Pool, Ticket, Urgency, float] | None:
+        """The call that starts next, if one may start now, and its delay; what does not fit is not overtaken."""
+        chosen: tuple[Pool, Ticket, Urgency, float] | None = None
         rank: tuple[bool, float, int] | None = None
         uploads = self._uploads < UPLOADS_AT_ONCE
         for pool in self._pools.values():
             if not pool.waiting or self._full(pool.place[0]):
                 continue
             found = pool.candidate(uploads=uploads)
-            if found is None or self._delay(pool, found[0], now) > 0:
+            if found is None or (delay := self._delay(pool, found[0], now)) > lead:
                 continue
             ticket, urgency = found
             mine = (not ticket.click, max(pool.passed, self._passed), ticket.number)
             if rank is None or mine < rank:
-                chosen, rank = (pool, ticket, urgency), mine
-        if chosen is None or self._overall_delay(chosen[1], now) > 0:
+                chosen, rank = (pool, ticket, urgency, delay), mine
+        if chosen is None or (overall := self._overall_delay(chosen[1], now)) > lead:
             return None
-        return chosen
+        return (*chosen[:3], max(chosen[3], overall))
 
     def _full(self, kind: Kind) -> bool:
         return self._free_running >= FREE_AT_ONCE if kind == "free" else self._running >= AT_ONCE

@@ -27,13 +27,14 @@ Place = tuple[Kind, int | None]
 class Ticket:
     """A call in the budget: what it is, whose, and (for the shell) `load`, what it stands for."""
 
-    __slots__ = ("chat_id", "held", "load", "method", "nature", "number", "owner", "place", "running")
+    __slots__ = ("chat_id", "held", "load", "method", "nature", "number", "owner", "place", "running", "start_at")
 
     def __init__(self, nature: Nature, method: str, chat_id: int | None, owner: str, load: Any = None) -> None:
         self.nature, self.method, self.chat_id, self.owner, self.load = nature, method, chat_id, owner, load
         self.place: Place = (nature.kind, chat_id)
         self.number = 0
         self.held = self.running = False
+        self.start_at = 0.0
 
     @property
     def click(self) -> bool:

@@ -45,7 +45,7 @@ async def test_requests_with_random_deadlines_cut_no_call_and_leak_no_place_in_t
             assert await sender.call("getMe", {}) == 0
             await sender.drain()
             assert sender.budget.queued == 0
-            assert all(room.value == QUEUED for room in sender._rooms.values())
+            assert all(room.value == QUEUED for room in sender._places.rooms.values())
             assert len(nursery.child_tasks) == 1
             client: Any = api._calls._current
             assert client.request._client._transport._pool._requests == []

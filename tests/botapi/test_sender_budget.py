@@ -262,7 +262,7 @@ async def test_nothing_is_left_of_followers_that_are_gone(autojump_clock: MockCl
         for number in range(50):
             await send(sender, "a", owner=str(number))()
         await trio.sleep(100)
-        assert sender._rooms == {}
+        assert sender._places.rooms == {}
         assert sender.budget._pools == {}
 
 

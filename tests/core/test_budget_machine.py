@@ -16,6 +16,7 @@ from telegram_bus.core.urgency import nature_of
 LIMITS = Limits(Rate(6, 1.0), Rate(1, 1.0), 3, Rate(5, 10.0), Rate(3, 1.0))
 GROUPS, PERSON = (-1, -2), 7
 METHODS = ("sendMessage", "sendMessage", "editMessageText", "deleteMessage", "sendMediaGroup", "sendChatAction")
+LEAD = 0.25
 SLACK = 1e-6
 
 
@@ -82,7 +83,7 @@ class Sending(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.01, 0.3, 1.0, 1.0, 4.0, 11.0]))
     def wait(self, seconds: float) -> None:
         until = self.now + seconds
-        while (wake := self.budget.wake(self.now)) <= until:
+        while (wake := self.budget.wake(self.now, LEAD)) <= until:
             self.now = max(self.now, wake)
             self.start()
         self.now = until
@@ -92,6 +93,7 @@ class Sending(RuleBasedStateMachine):
     @rule(data=st.data(), share=st.floats(0, 1))
     def answer(self, data: st.DataObject, share: float) -> None:
         one, began = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
+        self.now = max(self.now, began)
         self.arrive(one, began + (self.now - began) * share)
         self.budget.end(one, self.now)
         self.budget.leave(one)
@@ -102,6 +104,7 @@ class Sending(RuleBasedStateMachine):
     def lose(self, data: st.DataObject, share: float) -> None:
         """The answer is lost, and the call is made once more."""
         one, began = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
+        self.now = max(self.now, began)
         self.arrive(one, began + (self.now - began) * share)
         self.budget.end(one, self.now)
         self.budget.again(one)
@@ -130,10 +133,11 @@ class Sending(RuleBasedStateMachine):
         self.budget.sweep(self.now)
 
     def start(self) -> None:
-        for one in self.budget.next(self.now):
-            assert self.budget.paused_until(one.place) <= self.now
+        for one in self.budget.next(self.now, LEAD):
+            assert self.now <= one.start_at <= self.now + LEAD
+            assert self.budget.paused_until(one.place) <= one.start_at
             self.waiting.remove(one)
-            self.running.append((one, self.now))
+            self.running.append((one, one.start_at))
 
     def arrive(self, one: Ticket, at: float) -> None:
         if one.nature.kind == "spend":
@@ -157,14 +161,15 @@ class Sending(RuleBasedStateMachine):
         patience = 10_000
         while self.waiting or self.running:
             for one, began in self.running:
+                self.now = max(self.now, began)
                 self.arrive(one, began)
                 self.budget.end(one, self.now)
                 self.budget.leave(one)
             self.running = []
             self.start()
             if self.waiting and not self.running:
-                assert self.now < self.budget.wake(self.now) < math.inf
-                self.now = self.budget.wake(self.now)
+                assert self.now < self.budget.wake(self.now, LEAD) < math.inf
+                self.now = self.budget.wake(self.now, LEAD)
                 self.start()
             patience -= 1
             assert patience
