@@ -108,6 +108,8 @@ class Files:
     owners: Owners = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
     limits: FileLimits = field(factory=FileLimits)
+    refused: Callable[[str | None, int, str, str | None, str], None] | None = field(default=None, repr=False)
+    """Told of refused uploads, as `roles.audit.Audit.note`."""
     _theirs: OrderedDict[tuple[str, str], None] = field(factory=OrderedDict)
     _unsaved: dict[tuple[str, str], None] = field(factory=dict)
     _noted: trio.Event = field(factory=trio.Event)
@@ -167,12 +169,12 @@ class Files:
         """The file that `callMultipart` names by its path, opened. Raises RequestRefused.
 
         It has to lie in the follower's working directory or in its own folder of files, and nothing of the bus is
-        open to it but that folder.
+        open to it but that folder. For a worker thread of Trio.
         """
         if (field := local_file(call.body)) is not None:
-            raise RequestRefused(
-                f"{call.api_method}: {field} must be a file id, an address or an attachment, not a path"
-            )
+            rule = "must be a file id, an address or an attachment, not a path"
+            self._refused(member, call, field, rule)
+            raise RequestRefused(f"{call.api_method}: {field} {rule}")
         args = [*call.args, None, None, None][1:5]
         _params, name, path, shown = args
         if type(name) is not str or type(path) is not str:
@@ -180,9 +182,19 @@ class Files:
         own = self.profile.files(_folder(member.key))
         cwd = member.registration.cwd
         roots = [Path(cwd), own] if cwd and cwd.startswith("/") else [own]
-        descriptor = open_below(path, roots, self.profile.home.root)
+        try:
+            descriptor = open_below(path, roots, self.profile.home.root)
+        except RequestRefused:
+            rule = "must be that of a regular file in its working directory or its own folder, past no link"
+            self._refused(member, call, "path", rule)
+            raise
         part = FilePart(field=name, name=safe_name(shown if type(shown) is str and shown else Path(path).name))
         return Enclosed((part,), Descriptors([descriptor]))
+
+    def _refused(self, member: Member, call: Allowed, where: str, rule: str) -> None:
+        """In a worker thread."""
+        if self.refused is not None:
+            trio.from_thread.run_sync(self.refused, member.key, member.peer_pid or 0, call.api_method, where, rule)
 
     async def fetch(
         self, member: Member, file_id: str, beside: Descriptors | None, *, resume: bool = False

@@ -254,7 +254,7 @@ class _Leader:
             notices=self.notices,
         )
         self.audit = Audit(path=lease.profile.audit_log, now_ms=now_ms)
-        self.term.audit = self.audit.note
+        self.term.audit = self.term.calls.files.refused = self.audit.note
         self.requests = Requests(
             self.term,
             admission.Rules(identity=self.identity, secret=secrets[0], operator_secret=secrets[1]),

@@ -221,6 +221,27 @@ async def test_a_version_1_peer_uploads_by_path(bus_profile: Profile, place: Pat
             await through_calls(telegram, fake_files(telegram, bus_profile), who, call)
 
 
+async def test_a_refused_upload_by_path_is_noted_without_the_path(bus_profile: Profile, place: Path) -> None:
+    telegram, notes = FakeTelegram(), list[tuple[object, ...]]()
+    files = fake_files(telegram, bus_profile)
+    files.refused = lambda *what: notes.append(what)
+    for body, path in (
+        (BODY, "/etc/passwd"),
+        (BODY, f"{place}/link"),
+        ({**BODY, "thumbnail": "/x"}, f"{place}/sub/a.txt"),
+    ):
+        call = Allowed(method="callMultipart", args=("sendDocument", body, "document", path))
+        with pytest.raises(RequestRefused):
+            await through_calls(telegram, files, member(bus_profile, place), call)
+    assert [what[:1] + what[2:4] for what in notes] == [
+        ("nora", "sendDocument", "path"),
+        ("nora", "sendDocument", "path"),
+        ("nora", "sendDocument", "thumbnail"),
+    ]
+    assert not any("passwd" in str(what) for what in notes)
+    assert telegram.uploads == []
+
+
 async def test_a_version_1_peer_downloads_into_its_folder(bus_profile: Profile) -> None:
     """Whatever its key looks like, and under a name of its own each time."""
     telegram = FakeTelegram({"getFile": {"file_path": "docs/x.bin", "file_size": 9}, "docs/x.bin": b"123456789"})
