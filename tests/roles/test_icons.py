@@ -35,7 +35,7 @@ async def test_an_icon_changes_when_a_state_lasts_and_not_more_than_once_a_minut
     icons = Icons(store=rig.term.store, threads=rig.term.threads, call=rig.telegram.call, state=states.__getitem__)
     async with trio.open_nursery() as nursery:
         await nursery.start(icons.run)
-        await trio.sleep(LONG)
+        await trio.sleep(LONG + LOOK_EVERY / 2)  # between two looks
         assert edits(rig) == ["id of 💬"]
         for state in ("busy", "idle", "busy", "idle"):
             states["nora"] = state
