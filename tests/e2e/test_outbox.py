@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -65,6 +67,12 @@ def echo(machine: Machine, *arguments: str) -> Agent:
     return machine.agents[-1]
 
 
+def waits(machine: Machine) -> bool:
+    """Whether a call is accepted, and not claimed at this moment."""
+    with closing(sqlite3.connect(f"file:{machine.profile.database}?mode=ro", uri=True)) as db:
+        return [state for (state,) in db.execute("SELECT state FROM calls WHERE state != 'settled'")] == ["accepted"]
+
+
 def sent(sandbox: Sandbox, thread: int) -> list[str]:
     """What stands in the thread, in order."""
     calls = sandbox.record(kind="call", method="sendMessage", ok=True)
@@ -81,7 +89,7 @@ def test_scenario_32_a_long_answer_goes_on_at_the_part_that_failed(machine: Mach
         "refuse", method="sendMessage", thread_id=thread, skip=2, code=429, parameters={"retry_after": 4}
     )
     machine.say("tell me all", thread)
-    until(lambda: machine.sandbox.record(kind="call", method="sendMessage", code=429))
+    until(lambda: machine.sandbox.record(kind="call", method="sendMessage", code=429) and waits(machine))
     first.kill()
     machine.kill_leader()
     assert len(sent(machine.sandbox, thread)) == 2
@@ -118,6 +126,24 @@ def test_scenario_31_what_perhaps_went_out_is_told_once_and_sent_again_by_a_pres
     again = echo(machine)  # its handler runs anew, and gets what was sent by the press
     again.wait_said("sent ")
     assert [text for text in sent(machine.sandbox, thread) if "hello" in text].count("nora says hello") == 2
+
+
+def test_what_was_accepted_goes_out_though_its_program_is_dead_by_then(machine: Machine) -> None:
+    """Telegram wants a pause; program and leader are killed in it, and nobody asks the next leader for anything."""
+    machine.lead("--no-spare")
+    agent = echo(machine)
+    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    machine.sandbox.order_fault(
+        "refuse", method="sendMessage", thread_id=thread, code=429, parameters={"retry_after": 3}
+    )
+    machine.say("hello", thread)
+    until(lambda: machine.sandbox.record(kind="call", method="sendMessage", code=429) and waits(machine))
+    agent.kill()
+    machine.kill_leader()
+    machine.leaders[0].wait()
+    machine.lead("--no-spare")
+    machine.wait_answer("nora says hello", thread)
+    assert sent(machine.sandbox, thread) == ["nora says hello"]
 
 
 def test_scenario_76_a_person_who_blocked_the_bot_gets_nothing_until_they_write_again(machine: Machine) -> None:
