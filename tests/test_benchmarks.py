@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.sending import scaled
+from telegram_bus.core.meters import DEFAULT_LIMITS
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -42,3 +45,10 @@ def test_an_unknown_benchmark_is_a_mistake_that_names_those_there_are() -> None:
     assert done.returncode == 2
     for name in ("roundtrip", "flood", "routing", "deliveries", "latency", "registration", "members", "follower"):
         assert name in done.stderr
+
+
+def test_the_benchmark_of_sending_divides_every_window() -> None:
+    limits = scaled(DEFAULT_LIMITS, 60)
+    assert (limits.group, limits.burst) == ((20, 1.0), 3)
+    assert limits.overall.seconds == pytest.approx(1 / 60)
+    assert scaled(DEFAULT_LIMITS, 1) == DEFAULT_LIMITS
