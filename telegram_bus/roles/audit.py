@@ -15,6 +15,7 @@ import trio
 from attrs import define, field
 
 from telegram_bus.log import redacted
+from telegram_bus.wire.connection import Peer
 
 __all__ = ["Audit"]
 
@@ -72,6 +73,10 @@ class Audit:
             self._tell_hidden(who, rate)
             self._lines.append(self._entry(who, pid=pid or None, method=method, field=where, rule=rule))
         self._wake.set()
+
+    def note_stranger(self, peer: Peer) -> None:
+        """A process of another user connected, and was hung up on."""
+        self.note(None, peer.pid, "connect", "uid", f"must be that of this leader, not {peer.uid}")
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Write what is noted until cancelled, and what is left then."""

@@ -287,7 +287,13 @@ class _Leader:
             await nursery.start(self.notices.run)
             await nursery.start(self.absences.run)
             await nursery.start(
-                partial(serve_bus, self.endpoint.listener, self.requests.respond, is_known=self.requests.knows)
+                partial(
+                    serve_bus,
+                    self.endpoint.listener,
+                    self.requests.respond,
+                    is_known=self.requests.knows,
+                    stranger=self.audit.note_stranger,
+                )
             )
             async with trio.open_nursery() as polling:
                 polling.start_soon(self._poll)  # what it brings is stored, and waits for those who come back

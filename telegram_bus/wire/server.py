@@ -33,12 +33,14 @@ async def serve_bus(
     is_known: Callable[[Peer], bool],
     limits: Limits = DEFAULT_LIMITS,
     credentials: Callable[[socket.socket], Peer] = credentials_of,
+    stranger: Callable[[Peer], None] | None = None,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> NoReturn:
     """Answer the requests of all who connect to `listener`, until cancelled; the listener stays open.
 
     `respond` must not block; an exception of it, or of the work it returns, becomes an ack with `ok` false.
-    `is_known` tells whether a peer is that of a live registration. Work goes on when its peer leaves.
+    `is_known` tells whether a peer is that of a live registration, `stranger` is told of peers of another user, which
+    are hung up on. Work goes on when its peer leaves.
     Raises trio.ClosedResourceError when the listener is closed.
     """
     listener.setblocking(False)
@@ -57,7 +59,7 @@ async def serve_bus(
             try:
                 for _ in range(min(BATCH, limits.connections - len(crowd.sessions))):
                     sock, _address = listener.accept()
-                    peer = _trusted_peer(sock, credentials, crowd)
+                    peer = _trusted_peer(sock, credentials, crowd, stranger)
                     if peer is not None:
                         session = Session(Connection(sock, limits.unknown_line), peer, crowd, respond, is_known)
                         nursery.start_soon(session.run)
@@ -69,7 +71,12 @@ async def serve_bus(
                     await trio.sleep(EXHAUSTED_PAUSE)
 
 
-def _trusted_peer(sock: socket.socket, credentials: Callable[[socket.socket], Peer], crowd: Crowd) -> Peer | None:
+def _trusted_peer(
+    sock: socket.socket,
+    credentials: Callable[[socket.socket], Peer],
+    crowd: Crowd,
+    stranger: Callable[[Peer], None] | None,
+) -> Peer | None:
     """Who has connected; closes the socket of one who may not."""
     try:
         peer = credentials(sock)
@@ -79,5 +86,7 @@ def _trusted_peer(sock: socket.socket, credentials: Callable[[socket.socket], Pe
     if is_trusted(peer):
         return peer
     crowd.complain(peer, f"belongs to user {peer.uid}")
+    if stranger is not None:
+        stranger(peer)
     sock.close()
     return None

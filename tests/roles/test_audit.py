@@ -16,6 +16,7 @@ from trio.testing import MockClock
 from telegram_bus import log as logs
 from telegram_bus.roles import audit as audits
 from telegram_bus.roles.audit import BURST, Audit
+from telegram_bus.wire.connection import Peer
 
 WHAT = ("sendMessage", "chat_id", "must be 5")
 
@@ -59,6 +60,14 @@ async def test_a_refusal_is_noted_with_its_method_field_and_rule(tmp_path: Path)
         },
     ]
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_another_user_s_process_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    async with running(path) as audit:
+        audit.note_stranger(Peer(pid=9, uid=1234))
+    [line] = lines(path)
+    assert (line["who"], line["pid"], line["method"], line["field"]) == (None, 9, "connect", "uid")
 
 
 async def test_a_flood_is_counted_and_costs_nobody_else_a_line(tmp_path: Path, mock_clock: MockClock) -> None:

@@ -138,6 +138,7 @@ class Server:
         is_known: Callable[[Peer], bool] = nobody,
         limits: Limits | None = None,
         credentials: Callable[[socket.socket], Peer] = credentials_of,
+        stranger: Callable[[Peer], None] | None = None,
     ) -> Server:
         async def run(*, task_status: trio.TaskStatus[None]) -> None:
             with self.scope:
@@ -147,6 +148,7 @@ class Server:
                     is_known=is_known,
                     limits=limits or Limits(),
                     credentials=credentials,
+                    stranger=stranger,
                     task_status=task_status,
                 )
 

@@ -174,9 +174,11 @@ async def test_cancelling_the_server_ends_everything(server: Server) -> None:
 
 
 async def test_a_peer_of_another_user_is_closed_at_once(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    await server.start(credentials=lambda _: Peer(7, os.getuid() + 1))
+    strangers: list[Peer] = []
+    await server.start(credentials=lambda _: Peer(7, os.getuid() + 1), stranger=strangers.append)
     peer = await server.connect()
     assert await peer.answers_until_closed() == []
+    assert strangers == [Peer(7, os.getuid() + 1)]
     assert f"user {os.getuid() + 1}" in caplog.text
 
 
