@@ -63,6 +63,7 @@ class Sharing:
     """The key of the agent that wrote into the main chat last."""
     _choices: dict[tuple[int, int], str] = field(factory=dict)
     _knock: trio.Event = field(factory=trio.Event)
+    _looking: bool = False
     _asked: int = 0
     _looked: int = 0
     _news: trio.Event = field(factory=trio.Event)
@@ -176,11 +177,14 @@ class Sharing:
             with trio.move_on_after(LOOK_AGAIN if self.why is not None else float("inf")):
                 await self._knock.wait()
             self._knock, asked = trio.Event(), self._asked
+            self._looking = True
             try:
                 if self.learn is not None:
                     await self.note(await self.learn())
             except BusError as error:
                 log.warning("whether the chat has threads was not found out: %s", error)
+            finally:
+                self._looking = False
             self._looked = asked
             self._news.set()
             self._news = trio.Event()
@@ -194,6 +198,8 @@ class Sharing:
             return
         why, everyone = told
         before, self.why, self.everyone = self.why, why, everyone
+        if not self._looking:
+            self._knock.set()  # `run` does not wait in the rhythm of the other mode
         log.info("the chat has %s", f"no threads: {why}" if why is not None else "threads")
         await self.store.lobby.tell("no threads for", "all" if everyone else "new")
         news = await self.store.lobby.tell("no threads", why or "")

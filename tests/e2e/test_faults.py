@@ -228,13 +228,15 @@ def test_a_stop_is_not_undone_by_who_was_just_about_to_lead(machine: Machine) ->
     assert machine.status() is None
 
 
-def test_who_gets_no_thread_is_told_which_switch_to_turn_and_comes_once_it_is_turned(machine: Machine) -> None:
+def test_where_there_are_no_threads_it_says_which_switch_to_turn_and_makes_them_once_it_is_turned(
+    machine: Machine,
+) -> None:
     machine.sandbox.settings(threaded_mode=False)
     machine.lead()
     agent = machine.follow("nora")
-    assert "Threaded Mode" in agent.wait_said("state refused")
-    machine.sandbox.settings(threaded_mode=True)
     agent.wait_said("state serving")
+    machine.sandbox.wait_for_message("switch on Threaded Mode", within=PATIENCE)
+    machine.sandbox.settings(threaded_mode=True)
     thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
     machine.say("hello", thread)
     machine.wait_answer("nora got: hello", thread)
