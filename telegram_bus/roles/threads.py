@@ -179,10 +179,8 @@ class Threads:
         One that a person deleted is made anew, once for each process that has it. Raises RequestRefused while
         Telegram seems to have lost threads, and where the person deleted it once more.
         """
-        with trio.move_on_after(LONGEST_WAIT):
-            await self._wait_clear()
         if self.outage is not None:
-            raise RequestRefused(f"nothing is sent into threads just now: {self.outage}; ask again later")
+            await self._sit_out()
         binding = self.book.bindings.get(key)
         if binding is None or binding.gone_ms is None:
             return None
@@ -331,9 +329,12 @@ class Threads:
         elif self.book.owner(thread_id) != key:
             log.warning("the thread %s (%d) was made for %s, which needs it no more: delete it", name, thread_id, key)
 
-    async def _wait_clear(self) -> None:
-        while self.outage is not None:
-            await self._clear.wait()
+    async def _sit_out(self) -> None:
+        with trio.move_on_after(LONGEST_WAIT):
+            while self.outage is not None:
+                await self._clear.wait()
+        if self.outage is not None:
+            raise RequestRefused(f"nothing is sent into threads just now: {self.outage}; ask again later")
 
     async def _wait_settled(self, key: str) -> None:
         """Wait for news of a thread that was asked for; raises RequestRefused where none comes in time."""

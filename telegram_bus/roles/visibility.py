@@ -12,7 +12,7 @@ from attrs import define, field
 
 from telegram_bus import crash
 from telegram_bus.core.bindings import Binding, Verdict, verdict_of
-from telegram_bus.core.errors import ApiError, BusError, StateError
+from telegram_bus.core.errors import ApiError, BusError, LeadershipLost, StateError
 from telegram_bus.roles.threads import Missing, Threads
 
 __all__ = ["MANY", "WINDOW", "Visibility"]
@@ -49,6 +49,8 @@ class Visibility:
         async for thread_id, how in self.threads.reports[1]:
             try:
                 await self.judge(thread_id, how)
+            except LeadershipLost:
+                raise
             except BusError as error:  # it is reported again when something is sent again
                 log.warning("what became of thread %d is not known: %s", thread_id, error)
 
@@ -62,7 +64,7 @@ class Visibility:
             await self.threads.call("editForumTopic", place, binding.chat_id)
         except ApiError as error:
             return verdict_of(error.description)
-        except StateError:
+        except (LeadershipLost, StateError):
             raise
         except BusError:
             return "unknown"
