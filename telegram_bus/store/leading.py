@@ -14,7 +14,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from telegram_bus.core.bindings import Binding, Changes, CleanUp, Creation
+from telegram_bus.core.bindings import Binding, CleanUp, Creation, Gone
 from telegram_bus.core.errors import StateError
 from telegram_bus.store import bindings, buttons, commands, files, journal, outbox
 from telegram_bus.store.budget import SpentJournal
@@ -168,7 +168,7 @@ class Store:
         """All that earlier leaders knew of threads: who has which, which are being made, which shall go."""
         return await self._commits.run(bindings.kept)
 
-    async def note_threads(self, changes: Changes) -> None:
+    async def note_threads(self, changes: Sequence[Binding | Creation | CleanUp | Gone]) -> None:
         """Store what a `Book` of threads changed, all of it or nothing."""
         if changes:
             await self._commits.run(lambda db: bindings.note(db, changes))
