@@ -131,7 +131,11 @@ def open_demo_bus(
 
 def _environment(directory: Path) -> dict[str, str]:
     """Ours without what belongs to another bus; nothing is written anywhere but below `directory`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TELEGRAM_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TELEGRAM_") or name == "TELEGRAM_BUS_LIMITS"
+    }
     return kept | {
         "TELEGRAM_BUS_HOME": str(directory / "home"),
         "XDG_STATE_HOME": str(directory / "state"),
