@@ -17,6 +17,7 @@ from attrs import frozen
 
 from benchmarks._leader import SECRET
 from telegram_bus.cli.asking import ask
+from telegram_bus.core.bindings import Changes
 from telegram_bus.core.errors import NoLeader
 from telegram_bus.home import Home, Profile, atomic_write
 from telegram_bus.store import Binding, open_store
@@ -59,7 +60,8 @@ def bind(place: Place, chat_id: int, keys: Sequence[str]) -> None:
     async def write() -> None:
         async with open_store(place.profile.database, holder="benchmark") as store, trio.open_nursery() as nursery:
             for number, key in enumerate(keys):
-                nursery.start_soon(store.note_threads, [Binding(key, chat_id, FIRST_THREAD + number, key[:40], 0)])
+                row: Changes = [Binding(key, chat_id, FIRST_THREAD + number, key[:40], 0)]
+                nursery.start_soon(store.note_threads, row)
 
     place.profile.ensure()
     atomic_write(place.profile.follower_secret, SECRET.encode() + b"\n")

@@ -75,8 +75,8 @@ async def _work(bus: telegram_bus.Bus, diary: Diary) -> None:
     await diary.note("serving", key=bus.key)
     async for update in bus:
         facts = {"key": bus.key, "id": update.id}
-        for part in update.parts:  # an album is one update
-            await diary.note("handed", text=part.get("text", part.get("caption")), **facts)
+        for message in update.parts:  # an album is one update
+            await diary.note("handed", text=message.get("text", message.get("caption")), **facts)
         count = parts_of(update.text)
         for part in range(1, count + 1):
             with trio.move_on_after(random.uniform(0, LEAVES) if update.text.endswith("!") else math.inf):

@@ -31,7 +31,7 @@ from telegram_bus.core.envelopes import (
     Target,
 )
 from telegram_bus.core.errors import NotSent, RequestRefused
-from telegram_bus.core.extensions import OperatorRequest, StatusGet
+from telegram_bus.core.extensions import OperatorRequest, OwnRequest, StatusGet
 from telegram_bus.core.identity import ANNOUNCED, QUEUE_HANDOFF, ours
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member, Provisioned
@@ -164,6 +164,9 @@ class _Ports:
 
     async def operate(self, _request: OperatorRequest) -> Any:
         return {}
+
+    async def serve(self, _member: Member, request: OwnRequest) -> Any:
+        raise RequestRefused(f"this leader does not know what to do with {request.KIND}")
 
     def request_stop(self) -> None:
         """It is killed."""

@@ -155,7 +155,7 @@ def test_what_a_person_had_sent_again_may_be_there_twice() -> None:
 
 
 def test_what_nobody_waited_for_may_never_have_been_accepted() -> None:
-    left = {"said": {"f0": ("f0:0", "f0:1!")}, "record": RECORD[:3], "calls": []}
+    left: dict[str, Any] = {"said": {"f0": ("f0:0", "f0:1!")}, "record": RECORD[:3], "calls": []}
     diary = [{**one, "text": "f0:1!"} if one.get("text") == "f0:1?" else one for one in UNSENT]
     assert list(violations(evolve(SOUND, diary=diary, **left))) == []
 

@@ -73,11 +73,11 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
     31: (
         "roles/test_calls.py::test_what_is_not_known_stays_so",
         "roles/test_outbox.py::test_scenario_31_unknown_is_told_once_and_sent_again_by_one_press",
-        "e2e/test_outbox.py::test_scenario_31_what_perhaps_went_out_is_told_once_and_sent_again_by_a_press",
+        "e2e/test_sends_survive.py::test_scenario_31_what_perhaps_went_out_is_told_once_and_sent_again_by_a_press",
     ),
     32: (
         "roles/test_outbox.py::test_scenario_32_a_long_answer_goes_on_at_the_part_that_failed",
-        "e2e/test_outbox.py::test_scenario_32_a_long_answer_goes_on_at_the_part_that_failed",
+        "e2e/test_sends_survive.py::test_scenario_32_a_long_answer_goes_on_at_the_part_that_failed",
     ),
     35: (
         "roles/test_absences.py::test_a_backlog_is_delivered_and_its_age_is_told_once",
@@ -158,7 +158,7 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
     76: (
         "roles/test_sharing.py::test_scenario_76_whoever_blocks_the_bot_is_left_alone_until_they_write",
         "roles/test_outbox.py::test_scenario_76_a_blocked_chat_is_parked_until_its_person_writes_again",
-        "e2e/test_outbox.py::test_scenario_76_a_person_who_blocked_the_bot_gets_nothing_until_they_write_again",
+        "e2e/test_sends_survive.py::test_scenario_76_a_person_who_blocked_the_bot_gets_nothing_until_they_write_again",
     ),
     77: ("e2e/test_belonging.py::test_scenario_77_an_album_is_one_item_with_its_files_in_order_and_its_caption",),
     79: ("e2e/test_belonging.py::test_scenario_79_an_album_survives_the_death_of_its_leader_at_part_two_of_four",),
@@ -192,7 +192,7 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "core/test_files.py::test_no_name_leads_out_of_its_directory",
     ),
     91: (
-        "roles/test_commands.py::test_scenario_91_the_owner_of_the_thread_gets_a_command_and_the_menu_only_names_it",
+        "roles/test_command_menu.py::test_scenario_91_the_owner_of_the_thread_gets_a_command_and_the_menu_only_names_it",
         "core/test_commands.py::test_where_it_would_be_too_long_each_keeps_its_first",
         "core/test_commands.py::test_a_command_of_several_stands_there_once_with_all_descriptions",
         "core/test_commands.py::test_what_telegram_would_refuse_is_refused_with_its_place",

@@ -19,7 +19,7 @@ from telegram_bus.core.checks import protocol_identity
 from telegram_bus.core.codec import decode, encode
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Register, Registration, Target
 from telegram_bus.core.errors import BusError, RequestRefused
-from telegram_bus.core.extensions import OperatorRequest
+from telegram_bus.core.extensions import OperatorRequest, OwnRequest
 from telegram_bus.core.permissions import Allowed, sent_by
 from telegram_bus.core.registry import Member, Provisioned
 from telegram_bus.core.values import Number
@@ -153,6 +153,9 @@ class TraceLeader:
 
     def status(self) -> dict[str, Any]:
         return {}
+
+    async def serve(self, member: Member, request: OwnRequest) -> Any:
+        raise AssertionError("no trace has such a request")
 
     async def operate(self, request: OperatorRequest) -> Any:
         raise AssertionError("no trace has such a request")
