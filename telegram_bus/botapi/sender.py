@@ -283,7 +283,7 @@ class Sender:
                     return Sent(True)
                 if fault.code != 429:
                     raise
-                await self._pause(request, RETRY_SECONDS if fault.retry_after is None else fault.retry_after)
+                await self._pause(request, fault.retry_after or RETRY_SECONDS)
                 return None
             except NotSent:
                 unsent += 1
