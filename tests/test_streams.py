@@ -147,7 +147,7 @@ async def test_it_grows_by_edits_at_the_pace_of_a_group(autojump_clock: MockCloc
     assert bus.shown == stream.text
     assert stream.message is not None
     assert stream.message.raw == {"text": stream.text}
-    assert bus.hints == ["progress", "progress", "final"]
+    assert bus.hints == [None, "progress", "final"]
 
 
 async def test_back_pressure_is_that_of_the_leader(autojump_clock: MockClock) -> None:

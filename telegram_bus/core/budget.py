@@ -95,7 +95,7 @@ class Budget:
             pool.passed += ticket.nature.weight
             self._count(ticket, 1)
             for allowance in self._allowances(ticket):
-                allowance.start(ticket.nature.weight, click=ticket.click)
+                allowance.start(ticket.nature.weight, click=ticket.click, progress=ticket.progress)
             ticket.held = ticket.running = True
             started.append(ticket)
         return started
@@ -107,9 +107,9 @@ class Budget:
             return NEVER
         uploads = self._uploads < UPLOADS_AT_ONCE
         for pool in self._pools.values():
-            found = pool.candidate(uploads=uploads) if pool.waiting else None
+            found = pool.candidate(now, lead, uploads=uploads) if pool.waiting else None
             if found is not None:
-                delay = max(self._delay(pool, found[0], now), self._overall_delay(found[0], now))
+                delay = max(self._delay(pool, *found, now), self._overall_delay(found[0], now))
                 # what could start and does not, waits for another to leave
                 soonest = min(soonest, delay - lead if delay > lead else NEVER)
         return now + max(soonest, SOONEST)
@@ -119,12 +119,12 @@ class Budget:
     def end(self, ticket: Ticket, now: float) -> None:
         """It was answered, or nobody knows: it may have arrived until now. Does nothing for what is not held."""
         for allowance in self._holding(ticket):
-            allowance.end(now, ticket.nature.weight, click=ticket.click)
+            allowance.end(now, ticket.nature.weight, click=ticket.click, progress=ticket.progress)
 
     def drop(self, ticket: Ticket) -> None:
         """It surely did not arrive."""
         for allowance in self._holding(ticket):
-            allowance.drop(ticket.nature.weight, click=ticket.click)
+            allowance.drop(ticket.nature.weight, click=ticket.click, progress=ticket.progress)
 
     def refuse(self, ticket: Ticket, retry_after: float, now: float) -> float:
         """It got a 429 and did not count; what that concerns waits until the time that is returned."""
@@ -240,8 +240,8 @@ class Budget:
         for pool in self._pools.values():
             if not pool.waiting or self._full(pool.place[0]):
                 continue
-            found = pool.candidate(uploads=uploads)
-            if found is None or (delay := self._delay(pool, found[0], now)) > lead:
+            found = pool.candidate(now, lead, uploads=uploads)
+            if found is None or (delay := self._delay(pool, *found, now)) > lead:
                 continue
             ticket, urgency = found
             mine = (not ticket.click, max(pool.passed, self._passed), ticket.number)
@@ -254,11 +254,13 @@ class Budget:
     def _full(self, kind: Kind) -> bool:
         return self._free_running >= FREE_AT_ONCE if kind == "free" else self._running >= AT_ONCE
 
-    def _delay(self, pool: Pool, ticket: Ticket, now: float) -> float:
+    def _delay(self, pool: Pool, ticket: Ticket, urgency: Urgency, now: float) -> float:
         pause = max(0.0, self.paused_until(pool.place) - now)
         if pool.allowance is None:
             return pause
-        return max(pause, pool.allowance.wait(now, ticket.nature.weight, click=ticket.click))
+        weight = ticket.nature.weight
+        share = pool.allowance.wait_progress(now, weight) if urgency is Urgency.PROGRESS else 0.0
+        return max(pause, share, pool.allowance.wait(now, weight, click=ticket.click))
 
     def _overall_delay(self, ticket: Ticket, now: float) -> float:
         if ticket.nature.kind not in ("spend", "other"):
@@ -298,7 +300,7 @@ class Budget:
         if chat_id > 0:
             allowance = Allowance(self.limits.private, burst=self.limits.burst)
         else:
-            allowance = Allowance(self.limits.group)
+            allowance = Allowance(self.limits.group, bounds_progress=True)
         if self._unsure_since is not None:
             allowance.spend_all(self._unsure_since)
         return allowance

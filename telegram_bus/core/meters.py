@@ -11,7 +11,7 @@ import re
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-__all__ = ["DEFAULT_LIMITS", "Allowance", "Limits", "Rate", "kept_for_clicks", "parse_limits"]
+__all__ = ["DEFAULT_LIMITS", "Allowance", "Limits", "Rate", "kept_for_clicks", "kept_from_progress", "parse_limits"]
 
 NEVER: Final = math.inf
 _ROUNDING: Final = 1e-9
@@ -85,6 +85,11 @@ SMALL: Final = 2
 def kept_for_clicks(count: int) -> int:
     """How many of so many messages are kept for answers to clicks: 10 %, at least one, none of one or two."""
     return -(-count // 10) if count > SMALL else 0
+
+
+def kept_from_progress(count: int) -> int:
+    """How many of so many messages are kept from edits and progress: half; else results wait for a window's end."""
+    return count // 2
 
 
 class _Window:
@@ -174,12 +179,13 @@ class Allowance:
     It goes down when a 429 shows that the server's is lower, and comes back slowly.
     """
 
-    def __init__(self, rate: Rate, *, burst: int | None = None) -> None:
+    def __init__(self, rate: Rate, *, burst: int | None = None, bounds_progress: bool = False) -> None:
         self._nominal = rate.most if burst is None else burst
         self._seconds = rate.seconds if burst is None else rate.seconds / rate.most
         self._count = self._nominal
         self._all: _Window | _Bucket
         self._ordinary: _Window | _Bucket
+        self._progress = _Window(self._count, self._seconds) if bounds_progress else None
         if burst is None:
             self._all, self._ordinary = _Window(self._count, self._seconds), _Window(self._count, self._seconds)
         else:
@@ -205,27 +211,35 @@ class Allowance:
         most = self._all.wait(now, weight)
         return most if click else max(most, self._ordinary.wait(now, weight))
 
+    def wait_progress(self, now: float, weight: int) -> float:
+        """Seconds until so much that only shows progress may start, as far as its own share is concerned."""
+        return 0.0 if self._progress is None else self._progress.wait(now, weight)
+
     def wait_for_many(self, now: float, weight: int) -> float:
         """About how long it takes until so much (no answers to clicks) has started."""
         return max(self._all.wait_for_many(now, weight), self._ordinary.wait_for_many(now, weight))
 
-    def start(self, weight: int, *, click: bool) -> None:
+    def start(self, weight: int, *, click: bool, progress: bool = False) -> None:
         """Hold so much from now on."""
-        self._all.under_way += weight
-        if not click:
-            self._ordinary.under_way += weight
+        for meter in self._meters(click=click, progress=progress):
+            meter.under_way += weight
 
-    def end(self, now: float, weight: int, *, click: bool) -> None:
+    def end(self, now: float, weight: int, *, click: bool, progress: bool = False) -> None:
         """It was answered, or may have arrived until now."""
-        self._all.end(now, weight)
-        if not click:
-            self._ordinary.end(now, weight)
+        for meter in self._meters(click=click, progress=progress):
+            meter.end(now, weight)
 
-    def drop(self, weight: int, *, click: bool) -> None:
+    def drop(self, weight: int, *, click: bool, progress: bool = False) -> None:
         """It surely did not count."""
-        self._all.under_way -= weight
-        if not click:
-            self._ordinary.under_way -= weight
+        for meter in self._meters(click=click, progress=progress):
+            meter.under_way -= weight
+
+    def _meters(self, *, click: bool, progress: bool) -> tuple[_Window | _Bucket, ...]:
+        if click:
+            return (self._all,)
+        if progress and self._progress is not None:
+            return self._all, self._ordinary, self._progress
+        return self._all, self._ordinary
 
     def recall(self, ended: float, weight: int) -> None:
         """What an earlier leader sent and had answered by then; in the order of the answers."""
@@ -274,3 +288,5 @@ class Allowance:
         else:
             self._ordinary.count = count - kept_for_clicks(count)
         self._all.seconds = self._ordinary.seconds = self._seconds * stretch
+        if self._progress is not None:
+            self._progress.count, self._progress.seconds = count - kept_from_progress(count), self._all.seconds

@@ -40,6 +40,10 @@ class Ticket:
     def click(self) -> bool:
         return self.nature.urgency is Urgency.CLICK
 
+    @property
+    def progress(self) -> bool:
+        return self.nature.urgency is Urgency.PROGRESS
+
 
 class _Stream:
     """Calls of one follower whose order is kept, and how many of them are on their way."""
@@ -96,8 +100,8 @@ class Pool:
             found = owner.streams[name] = _Stream(name, at_once)
         return found
 
-    def candidate(self, *, uploads: bool) -> tuple[Ticket, Urgency] | None:
-        """The next call by class and turn, and the class whose turn it has."""
+    def candidate(self, now: float, lead: float, *, uploads: bool) -> tuple[Ticket, Urgency] | None:
+        """The next call by class and turn, and the class whose turn it has; progress beyond its share is overtaken."""
         best: dict[Urgency, tuple[float, int, Ticket]] = {}
         for owner in self.owners.values():
             for stream in owner.streams.values():
@@ -111,6 +115,10 @@ class Pool:
             return None
         if Urgency.CLICK in best:
             return best[Urgency.CLICK][2], Urgency.CLICK
+        if len(best) > 1 and Urgency.PROGRESS in best and self.allowance is not None:
+            weight = best[Urgency.PROGRESS][2].nature.weight
+            if self.allowance.wait_progress(now, weight) > lead:
+                del best[Urgency.PROGRESS]
         chosen = min(best, key=lambda urgency: (max(self._class_passes[urgency], self._class_now), urgency))
         return best[chosen][2], chosen
 

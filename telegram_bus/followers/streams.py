@@ -253,7 +253,9 @@ class Stream:
             return
         begun = await self._is_begun() if number == 0 else self._begun
         options = self._options if number == 0 else {**self._options, "reply_parameters": None}
-        message = await self._send({**options, **body}, call_ids(*self._name, number + 1), hint)
+        # a message that begins is no progress, which has to wait, and the end of the block waits for it
+        sent_as = None if hint == "progress" else hint
+        message = await self._send({**options, **body}, call_ids(*self._name, number + 1), sent_as)
         self._shown.append(_Shown(message, None if begun else body))  # of a predecessor's it is not known what it shows
         if begun:
             await self._have(number, body, hint)
@@ -271,7 +273,7 @@ class Stream:
         self._begun = once is not None and await self._bus._begin_stream(scope, once)  # noqa: SLF001
         return self._begun
 
-    async def _send(self, params: dict[str, Any], ids: list[str | None], hint: str) -> SentMessage:
+    async def _send(self, params: dict[str, Any], ids: list[str | None], hint: str | None) -> SentMessage:
         return await self._bus._send_part(params, ids, may_fall_back=self._markdown, hint=hint)  # noqa: SLF001
 
     async def _finish(self) -> None:

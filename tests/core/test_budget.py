@@ -128,6 +128,34 @@ def test_what_is_kept_for_clicks_is_there_at_once_in_a_full_group() -> None:
     assert run(budget, 1.0, 59.0) == []
 
 
+@pytest.mark.parametrize("when", [30.5, 61.0, 95.0, 119.9])
+def test_progress_leaves_room_in_a_group_for_results(when: float) -> None:
+    """Streams that edit as often as they may fill half of a group's window: a result does not wait for its end."""
+    budget = Budget()
+
+    def edit() -> None:
+        for owner in range(6):
+            put(budget, f"stream {owner}", "editMessageText", message_id=owner)
+
+    edits: list[float] = []
+    for second in range(int(when)):
+        edit()
+        edits += [at for at, _ in run(budget, float(second), second + 0.9)]
+    assert sum(at > edits[-1] - 60 for at in edits) == 10
+    edit()
+    final, plain = put(budget, "stream 1", "editMessageText", hint="final", message_id=1), put(budget, "talker")
+    assert {final, plain} <= {one for _, one in run(budget, when, when)}
+
+
+def test_progress_that_stands_before_a_result_of_the_same_stream_is_not_held_back() -> None:
+    budget = Budget()
+    for number in range(12):
+        put(budget, "a", "editMessageText", message_id=number)
+    assert len(run(budget, 0.0, 1.0)) == 10
+    final = put(budget, "a", "editMessageText", hint="final", message_id=99)
+    assert [one for _, one in run(budget, 2.0, 2.0)][-1] is final
+
+
 def test_a_hung_call_holds_up_nothing_but_its_own_stream() -> None:
     budget = Budget(NO_LIMITS)
     hung = put(budget)

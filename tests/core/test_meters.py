@@ -40,6 +40,17 @@ def test_clicks_may_take_more_than_what_is_kept_and_then_the_others_have_less() 
     assert fill(group, 60.0) == 18
 
 
+def test_progress_has_half_of_a_lowered_limit_too() -> None:
+    group = Allowance(GROUP, bounds_progress=True)
+    group.adopt(4, 1.5, 0.0)
+    for _ in range(2):
+        assert group.wait_progress(0.0, 1) == 0
+        group.start(1, click=False, progress=True)
+        group.end(0.0, 1, click=False, progress=True)
+    assert group.wait_progress(0.0, 1) == 90.0
+    assert group.wait(0.0, 1, click=False) == 0
+
+
 def test_a_call_is_held_until_a_window_after_its_answer() -> None:
     second = Allowance(Rate(1, 1.0))
     second.start(1, click=False)
