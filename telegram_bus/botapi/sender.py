@@ -6,6 +6,7 @@ import logging
 import math
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import trio
@@ -69,6 +70,8 @@ class Sender:
         self._bell = trio.Event()
         self._places = Places()
         self._impatient: set[Request] = set()
+        self._launched = trio.open_memory_channel[Request](math.inf)  # as many as the budget lets go
+        self._workers = self._busy = 0
         self._outstanding = self._numbers = 0
         self._idle = trio.Event()
         self._closed: str | None = None
@@ -83,9 +86,10 @@ class Sender:
                 task_status.started()
                 while True:
                     bell, now = self._bell, trio.current_time()
-                    for ticket in self.budget.next(now, LEAD):
-                        self._leave_queue(ticket.load)
-                        nursery.start_soon(self._make, ticket.load)
+                    self._launch(now)
+                    while self._workers < self._busy:
+                        self._workers += 1
+                        nursery.start_soon(self._work)
                     overdue = [one for one in self._impatient if one.deadline <= now]
                     for request in overdue:
                         self._withdraw(request, request.too_long(LONGEST_WAIT), nursery)
@@ -100,10 +104,14 @@ class Sender:
                         self._withdraw(request, outcome, nursery)
         finally:
             self._closed = "the leader has stopped"
-            for ticket in self.budget.waiting():
-                self.budget.take_back(ticket)
-                self._leave_queue(ticket.load)
-                await self._end(ticket.load, ticket.load.not_sent(self._closed))
+            left: list[Request] = [ticket.load for ticket in self.budget.waiting()]
+            with suppress(trio.WouldBlock):
+                while True:
+                    left.append(self._launched[1].receive_nowait())
+            for request in left:
+                self.budget.take_back(request.ticket)
+                self._leave_queue(request)
+                await self._end(request, request.not_sent(self._closed))
 
     async def call(  # noqa: PLR0913 - the one way out for everybody
         self,
@@ -204,7 +212,17 @@ class Sender:
         if not request.patient and request.ticket.nature.kind != "free":
             request.deadline = now + LONGEST_WAIT
             self._impatient.add(request)
-        self._bell.set()
+        if self._busy < self._workers:  # without a way round, where nobody is before it
+            self._launch(now)
+        if self.budget.queued or self._busy > self._workers:
+            self._bell.set()
+
+    def _launch(self, now: float) -> None:
+        """Give to the workers what may start."""
+        for ticket in self.budget.next(now, LEAD):
+            self._leave_queue(ticket.load)
+            self._busy += 1
+            self._launched[0].send_nowait(ticket.load)
 
     def _ring(self) -> None:
         """Something ended: if anything waits, its turn may have come."""
@@ -243,6 +261,14 @@ class Sender:
         self._places.sweep()
 
     # -- one call
+
+    async def _work(self) -> None:
+        """Make one call after another; there are as many of these tasks as calls were under way at once."""
+        async for request in self._launched[1]:
+            try:
+                await self._make(request)
+            finally:
+                self._busy -= 1
 
     async def _make(self, request: Request) -> None:
         """Make the call, have its outcome stored, tell whoever waits; unless it has to wait once more."""
