@@ -11,31 +11,23 @@ from typing import Any, Final
 
 import trio
 
-from telegram_bus.botapi.parked import Parked, pause_of, queue_of
+from telegram_bus.botapi.making import Making
+from telegram_bus.botapi.parked import pause_of, queue_of
 from telegram_bus.botapi.places import QUEUED, Places
-from telegram_bus.botapi.polling import RETRY_SECONDS, backoff
-from telegram_bus.botapi.requests import After, Before, CallApi, Failed, Memory, Outcome, Request, Sent, Shown
-from telegram_bus.botapi.uploads import Upload, seconds_for
-from telegram_bus.core.budget import Budget, Ticket
-from telegram_bus.core.errors import AnswerLost, ApiError, BusError, NotSent, RequestRefused
+from telegram_bus.botapi.requests import After, Before, CallApi, Failed, Memory, Outcome, Request, Sent
+from telegram_bus.botapi.uploads import Upload
+from telegram_bus.core.budget import Ticket
+from telegram_bus.core.errors import BusError, NotSent
 from telegram_bus.core.meters import DEFAULT_LIMITS, Limits
-from telegram_bus.core.urgency import Urgency, nature_of, unchanged
+from telegram_bus.core.urgency import Urgency, nature_of
 
 __all__ = ["LONGEST_WAIT", "QUEUED", "CallApi", "Failed", "Memory", "Outcome", "Sender", "Sent"]
 
 LONGEST_WAIT: Final = 20.0
 """A call that would wait longer is refused, so that its requester can decide (protocol section 5)."""
 
-UNSENT_TRIES: Final = 5
-LOST_TRIES: Final = 3
-CALL_SECONDS: Final = 120.0
-"""However slowly an answer trickles in, what waits behind it goes on after that."""
-
 STORING_SECONDS: Final = 5.0
 """How long an outcome may take to be stored; a disk that hangs must not hold up the end."""
-
-NOTING_SECONDS: Final = 0.25
-"""How long a call that needs no claim waits until its start is on the disk."""
 
 LEAD: Final = 0.02
 """Seconds before its turn in which a call is claimed: what a commit takes is not taken from its window."""
@@ -46,7 +38,7 @@ SWEEP_SECONDS: Final = 30.0
 log = logging.getLogger(__name__)
 
 
-class Sender:
+class Sender(Making):
     """Makes calls when the budget gives them their turn; `run` does the work.
 
     `repeatable` says of a method whether it may be made again when its answer was lost. `memory` keeps for a successor
@@ -63,16 +55,13 @@ class Sender:
         memory: Memory | None = None,
         report: Callable[[str], None] = log.info,
     ) -> None:
-        self.budget = Budget(limits)
-        self.parked = Parked(report)
-        self._api, self._repeatable, self._jitter, self._memory = api, repeatable, jitter, memory
-        self._shown = Shown()
+        super().__init__(api, repeatable, jitter, limits, memory, report)
         self._bell = trio.Event()
         self._places = Places()
         self._impatient: set[Request] = set()
         self._launched = trio.open_memory_channel[Request](math.inf)  # as many as the budget lets go
         self._workers = self._busy = 0
-        self._outstanding = self._numbers = 0
+        self._outstanding = 0
         self._idle = trio.Event()
         self._closed: str | None = None
         self.bar: Callable[[str, int | None], None] = lambda _method, _chat: None
@@ -292,124 +281,11 @@ class Sender:
                     self.budget.leave(request.ticket)
                     self._ring()
 
-    async def _attempt(self, request: Request) -> Outcome | None:
-        """What came of it; None: it waits again."""
-        ticket, unsent = request.ticket, 0
-        if (same := self._shown.same(request)) is not None:
-            self.budget.drop(ticket)
-            return same
-        await self._begin(request)
-        if await self._wait_turn(request):
-            return None
-        while True:
-            try:
-                return Sent(await self._call_once(request))
-            except ApiError as fault:
-                if unchanged(request.method, fault.description):
-                    return Sent(True)
-                if fault.code != 429:
-                    raise
-                await self._pause(request, fault.retry_after or RETRY_SECONDS)
-                return None
-            except NotSent:
-                unsent += 1
-                if unsent == UNSENT_TRIES:
-                    self.budget.drop(ticket)
-                    raise
-                await self._unclaim(request)
-                await trio.sleep(backoff(unsent + request.lost - 1, self._jitter()))
-                await self._claim(request)
-            except AnswerLost as fault:
-                if not self._repeatable(request.method):
-                    raise request.unknown(str(fault)) from fault
-                request.lost += 1
-                if request.lost == LOST_TRIES:
-                    raise
-                await trio.sleep(backoff(unsent + request.lost - 1, self._jitter()))
-                self.budget.end(ticket, trio.current_time())  # it counts twice: it may have arrived
-                self._again(request)
-                return None
-
-    async def _begin(self, request: Request) -> None:
-        """Note for a successor that the call leaves, and claim it; where that fails it does not leave."""
-        ticket = request.ticket
-        counts = self._memory is not None and ticket.nature.kind == "spend"
-        if counts and self._memory is not None:
-            self._numbers += 1
-            request.number = self._numbers
-            self._memory.started(request.number, ticket.chat_id, ticket.nature.weight)
-        if request.before is not None and not request.claimed:
-            await self._claim(request)  # which commits that, too
-        elif counts and self._memory is not None:
-            with trio.move_on_after(NOTING_SECONDS):
-                await self._memory.flush()
-
-    async def _wait_turn(self, request: Request) -> bool:
-        """Wait for the moment; True where Telegram has asked for a pause meanwhile, so that it waits again."""
-        ticket = request.ticket
-        if ticket.start_at > trio.current_time():
-            await trio.sleep_until(ticket.start_at)
-        if self.budget.paused_until(ticket.place) <= trio.current_time():
-            return False
-        self.budget.drop(ticket)
-        await self._back(request)
-        return True
-
-    async def _claim(self, request: Request) -> None:
-        if request.before is not None and not request.claimed:
-            try:
-                await request.before()
-            except BaseException:
-                self.budget.drop(request.ticket)
-                raise
-            request.claimed = True
-
-    async def _unclaim(self, request: Request) -> None:
-        """The call was surely not made: should the leader die before its next try, there is no doubt about that."""
-        if request.release is not None and request.claimed:
-            await request.release()
-            request.claimed = False
-
-    async def _call_once(self, request: Request) -> Any:
-        request.on_the_way = True
-        seconds = CALL_SECONDS + seconds_for(sum(one.size for one in request.files))
-        try:
-            with trio.move_on_after(seconds):
-                if request.files:
-                    return await self._api.call(request.method, request.params, files=request.files)
-                return await self._api.call(request.method, request.params)
-        except (ApiError, NotSent, RequestRefused):
-            request.on_the_way = False
-            raise
-        raise AnswerLost(f"{request.method}: no answer in {seconds:g} s")
-
-    async def _pause(self, request: Request, seconds: float) -> None:
-        """Telegram wants a pause (429): the call was not made, and what that concerns waits."""
-        now = trio.current_time()
-        until = self.budget.refuse(request.ticket, seconds, now)
-        self.parked.note(now, until)
-        log.warning("Telegram wants a pause of %g s (%s)", seconds, request.method)
-        if self._memory is not None:
-            pauses = {chat: end for kind, chat, end in self.budget.pauses(now) if kind == "spend"}
-            self._memory.changed(pauses, self.budget.levels, now)
-        await self._back(request)
-
-    async def _back(self, request: Request) -> None:
-        """It surely was not made, and waits again."""
-        self._forget(request)
-        await self._unclaim(request)
-        self._again(request)
-
     def _again(self, request: Request) -> None:
         self.budget.again(request.ticket)
         if not request.patient:
             self._impatient.add(request)
         self._bell.set()
-
-    def _forget(self, request: Request) -> None:
-        if self._memory is not None and request.number:
-            self._memory.ended(request.number)
-            request.number = 0
 
     async def _end(self, request: Request, outcome: Outcome) -> None:
         """Have the outcome stored, then tell it; this happens also where everything is being cancelled."""
