@@ -7,7 +7,10 @@ import gc
 import logging
 import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from telegram_bus.roles.standby import Relevance
 
 __all__ = ["add_parser"]
 
@@ -85,6 +88,11 @@ def run(arguments: argparse.Namespace) -> int:
     }
     log.setup(logging.DEBUG if arguments.verbose else logging.INFO, as_json=arguments.detached)
     profile = Home(arguments.home).profile(arguments.profile)
+    standby: bool | Relevance = arguments.standby
+    if arguments.as_spare:
+        from telegram_bus.roles.standby import spare_of  # noqa: PLC0415
+
+        standby = spare_of(profile)  # before the settings are read: whoever changes them from now on is noticed
     settings = load_settings(profile, given)
     log.hide(settings.token.reveal())
 
@@ -105,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
                     profile,
                     settings,
                     detached=arguments.detached,
-                    standby="spare" if arguments.as_spare else arguments.standby,
+                    standby=standby,
                     stop=stop,
                     replace=arguments.replace,
                     order=Order(drop_backlog=arguments.drop_backlog, delete_webhook=arguments.delete_webhook),

@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import trio
@@ -24,7 +24,6 @@ from telegram_bus.core.errors import StateError, single_fault
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.core.routing import Rules
-from telegram_bus.locks import FileLock
 from telegram_bus.roles import leadership
 from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.audit import Audit
@@ -79,7 +78,7 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
     settings: Settings,
     *,
     detached: bool = False,
-    standby: bool | Literal["spare"] = False,
+    standby: bool | Relevance = False,
     report: Callable[[str], None] = log.info,
     stop: trio.Event | None = None,
     replace: bool = False,
@@ -88,8 +87,8 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
 ) -> StopReason:
     """Lead until `stop` is set, an operator asks, a detached leader has lingered long enough, or the lease is lost.
 
-    With `replace` a leader that runs is asked to end first. A `standby` waits until there is none, and a "spare" leads
-    only where the leader before it is missed. `order` is for this leader, not for its successors.
+    With `replace` a leader that runs is asked to end first. A `standby` waits until there is none, and a spare (its
+    Relevance) only for as long as it is of use. `order` is for this leader, not for its successors.
     Returns why it ended. `report` gets a line for a person now and then. Started, with its term, once it answers
     requests. Raises LeadershipLost where another leads or took over, StateError and SettingsError for what lies in
     the profile.
@@ -97,13 +96,14 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
     stop = trio.Event() if stop is None else stop
     if not detached:
         profile.stopped.unlink(missing_ok=True)
-    own = identity.ours(__version__)
-    relevance = Relevance(profile, own.runtime_build) if standby == "spare" else None
-    if standby == "spare" and FileLock.is_held(profile.standby_lock):
-        return "another one stands by"
+    spare = standby if isinstance(standby, Relevance) else None
+    if spare is not None and (reason := spare.lost_at_start()):
+        return reason
     with single_fault():
         async with open_api(settings.token.reveal(), root=settings.api_root, proxy=settings.proxy) as api:
-            facts = await rehearse(settings, api) if standby else None
+            facts = await rehearse(settings, api, stop) if standby else None
+            if spare is not None and (reason := spare.lost_at_start()):  # a rehearsal may take its time
+                return reason
             try:
                 async with leadership.hold_leadership(
                     profile,
@@ -111,12 +111,13 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
                     standby=bool(standby),
                     replace=replace,
                     report=report,
-                    lost_relevance=relevance.lost if relevance is not None else lambda: None,
+                    lost_relevance=spare.lost if spare is not None else lambda: None,
+                    stop=stop,
                 ) as lease:
                     if profile.stopped.exists():  # since we were started: nobody must undo what a person wants
                         return STOPPED
                     before = leadership.read_leader(profile)
-                    if relevance is not None and (reason := relevance.over(before)):
+                    if spare is not None and (reason := spare.lost()):
                         return reason
                     secrets = _secrets(profile, settings)
                     after = before.epoch if before else 0

@@ -6,8 +6,9 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -30,7 +31,7 @@ from telegram_bus.roles.holder import (
     wait_ended,
     watch_holder,
 )
-from telegram_bus.roles.record import LeaderRecord, read_leader, write_leader
+from telegram_bus.roles.record import ENDED, LeaderRecord, read_leader, write_leader
 from telegram_bus.roles.settings import Settings
 from telegram_bus.wire.client import request_once
 
@@ -48,13 +49,16 @@ Report = Callable[[str], None]
 
 
 class NotNeeded(LeadershipLost):
-    """A spare that stood by is of no use any more."""
+    """Whoever waited for the locks shall not lead: a spare that is of no use, one that was told to end."""
 
 
 _How = Literal["try", "wait", "replace"]
 
 Relevant = Callable[[], str | None]
 """Why nobody needs whoever waits for the locks any more; None: go on waiting."""
+
+_Beside = Callable[[Profile], Awaitable[None]]
+"""What runs while somebody waits for the locks that the leader of this profile holds."""
 
 
 def bot_lock_path(settings: Settings) -> Path:
@@ -145,17 +149,18 @@ async def hold_leadership(
     report: Report = log.info,
     times: Times = DEFAULT_TIMES,
     lost_relevance: Relevant = lambda: None,
+    stop: trio.Event | None = None,
 ) -> AsyncIterator[Term]:
     """Lead while the block runs. With `standby` wait for the locks as long as it takes, with `replace` ask the leader
     that runs to end first, else refuse where one leads.
 
     `report` gets lines for a person while this waits. A standby asks now and then whether it `lost_relevance`, and
-    raises NotNeeded then. Raises LeadershipLost where another leads, and when the locks
-    are lost (the block is cancelled then); StateError where the directories or locks cannot be had.
+    raises NotNeeded then, as whoever waits does when `stop` is set. Raises LeadershipLost where another leads, and when
+    the locks are lost (the block is cancelled then); StateError where the directories or locks cannot be had.
     """
     profile.ensure()
     how: _How = "replace" if replace else "wait" if standby else "try"
-    locks = await _take_locks(profile, settings, how, report, times, lost_relevance)
+    locks = await _unless_told(stop, lambda: _take_locks(profile, settings, how, report, times, lost_relevance))
     instance = f"leader:{os.getpid()}:{time.time_ns() // 1_000_000}:{os.urandom(4).hex()}"
     term = Term(profile, instance, time.time(), locks=locks)
     failure: Exception | None = None
@@ -186,6 +191,35 @@ async def _keep_renewing(term: Term, every: float) -> None:
             return  # the scope is cancelled, and hold_leadership raises it
 
 
+async def _unless_told(
+    stop: trio.Event | None, take: Callable[[], Awaitable[tuple[FileLock, ...]]]
+) -> tuple[FileLock, ...]:
+    """What `take` returns or raises; NotNeeded where `stop` was set before that."""
+    if stop is None:
+        return await take()
+    taken: tuple[FileLock, ...] | BusError = NotNeeded("it was told to stop")
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_when, stop, nursery.cancel_scope)
+            try:
+                taken = await take()
+            except BusError as fault:
+                taken = fault  # raised below, out of the nursery's group
+            nursery.cancel_scope.cancel("the wait is over")
+    except BaseException:
+        if isinstance(taken, tuple):
+            _close(taken)
+        raise
+    if isinstance(taken, BusError):
+        raise taken
+    return taken
+
+
+async def _cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel("it was told to stop")
+
+
 async def _take_locks(
     profile: Profile, settings: Settings, how: _How, report: Report, times: Times, lost_relevance: Relevant
 ) -> tuple[FileLock, ...]:
@@ -199,7 +233,8 @@ async def _take_locks(
         elif await answering_leader(held, times.probe) is None:
             # it starts, ends, or is frozen: all of which show soon
             with trio.move_on_after(times.lease + times.probe + times.farewell + times.patience) as limit:
-                held = await _wait_for_locks(profile, settings, held, report, times, refused_by=limit)
+                refused = partial(_cancel_when_answered, limit, times)
+                held = await _wait_for_locks(profile, settings, held, report, times, beside=refused)
     if isinstance(held, Profile):
         if await answering_leader(held, times.probe) is None:
             path = _held_lock(profile, settings)
@@ -219,22 +254,27 @@ async def _stand_by(
 ) -> tuple[FileLock, ...]:
     """Wait for the locks, and let it be known that somebody waits; several may."""
     locks: tuple[FileLock, ...] | str | StateError = "it was not needed"
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_hold_standby_lock, profile)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_hold_standby_lock, profile)
 
-        async def wait() -> None:
-            nonlocal locks
-            try:
-                locks = await _wait_for_locks(profile, settings, holder, report, times, every=STANDBY_POLL)
-            except StateError as error:
-                locks = error
-            nursery.cancel_scope.cancel("the wait is over")
+            async def wait() -> None:
+                nonlocal locks
+                try:
+                    locks = await _wait_for_locks(profile, settings, holder, report, times, every=STANDBY_POLL)
+                except StateError as error:
+                    locks = error
+                nursery.cancel_scope.cancel("the wait is over")
 
-        nursery.start_soon(wait)
-        while (reason := lost_relevance()) is None:  # noqa: ASYNC110 - other processes make it so
-            await trio.sleep(RING_ANEW)
-        locks = reason if isinstance(locks, str) else locks
-        nursery.cancel_scope.cancel(reason)
+            nursery.start_soon(wait)
+            while (reason := lost_relevance()) is None:  # noqa: ASYNC110 - other processes make it so
+                await trio.sleep(RING_ANEW)
+            locks = reason if isinstance(locks, str) else locks
+            nursery.cancel_scope.cancel(reason)
+    except BaseException:
+        if isinstance(locks, tuple):
+            _close(locks)
+        raise
     if isinstance(locks, str):
         raise NotNeeded(locks)
     if isinstance(locks, StateError):
@@ -268,21 +308,31 @@ async def _replace(
     """Ask the leader that runs to end, and take its locks; one that is frozen is ended. The holder if it stays."""
     report(f"asking the leader to end: {describe(holder)}")
     started = FileLock.try_lock(holder.start_lock)  # so that no follower starts one in between
+    if started is not None:
+        with suppress(OSError):
+            started.touch()  # as every starter does: who finds it old takes its holder for suspended
     try:
         with trio.move_on_after(times.lease + times.probe + times.farewell + times.patience):
-            with trio.move_on_after(times.probe):
-                await _ask_to_end(holder)
-            return await _wait_for_locks(profile, settings, holder, report, times)
+            return await _wait_for_locks(profile, settings, holder, report, times, beside=partial(_ask_each, times))
     finally:
         if started is not None:
             started.close()
     return holder
 
 
-async def _ask_to_end(holder: Profile) -> None:
-    record = read_leader(holder)
-    if record is None:
-        return
+async def _ask_each(times: Times, holder: Profile) -> None:
+    """Ask whoever leads the profile to end: behind one that died instead comes its spare, which has to go as well."""
+    asked: str | None = None
+    while True:
+        record = read_leader(holder)
+        if record is not None and record.instance != asked and record.state != ENDED:
+            asked = record.instance
+            with trio.move_on_after(times.probe):
+                await _ask_to_end(holder, record)
+        await trio.sleep(times.look_every)
+
+
+async def _ask_to_end(holder: Profile, record: LeaderRecord) -> None:
     try:
         secret = read_secret(holder.operator_secret)
         ack = await request_once(record.endpoint, OperatorStop(request_id=f"replace:{os.getpid()}", auth=secret))
@@ -300,20 +350,20 @@ async def _wait_for_locks(
     report: Report,
     times: Times,
     *,
-    refused_by: trio.CancelScope | None = None,
+    beside: _Beside | None = None,
     every: float = POLL,
 ) -> tuple[FileLock, ...]:
     """Try the locks every 25 ms (or `every` s), and when their holder ends, while watching whoever holds them.
 
-    An answer of the holder cancels `refused_by`, where it is given.
+    `beside` runs meanwhile, anew for each profile that is found to hold them.
     """
     while True:
         held: tuple[FileLock, ...] | Profile | StateError = holder
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_watch, holder, report, times)
-                if refused_by is not None:
-                    nursery.start_soon(_cancel_when_answered, holder, refused_by, times)
+                if beside is not None:
+                    nursery.start_soon(beside, holder)
                 ring, bell = trio.open_memory_channel[None](1)
                 nursery.start_soon(_ring_when_it_ends, holder, ring)
                 while isinstance(held, Profile) and held.directory == holder.directory:
@@ -410,7 +460,7 @@ def _in_words(judgement: Judgement, holder: Profile) -> str | None:
     return None
 
 
-async def _cancel_when_answered(holder: Profile, scope: trio.CancelScope, times: Times) -> None:
+async def _cancel_when_answered(scope: trio.CancelScope, times: Times, holder: Profile) -> None:
     while await answering_leader(holder, times.probe) is None:  # noqa: ASYNC110 - another process
         await trio.sleep(times.look_every)
     scope.cancel("a leader answers")

@@ -18,17 +18,20 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from telegram_bus import _version
+from telegram_bus._version import __version__
 from telegram_bus.botapi.transport import BotApi
+from telegram_bus.core import identity
 from telegram_bus.core.errors import BusError, NoLeader, StateError
 from telegram_bus.home import Profile
 from telegram_bus.locks import FileLock
 from telegram_bus.roles.bot import BotFacts, learn_bot
 from telegram_bus.roles.detached import start_leader_detached
-from telegram_bus.roles.record import ENDED, LeaderRecord, read_leader
+from telegram_bus.roles.record import ENDED, read_leader
 from telegram_bus.roles.settings import Settings
 from telegram_bus.store import open_store
 
-__all__ = ["Relevance", "keep_spare", "rehearse"]
+__all__ = ["Relevance", "keep_spare", "rehearse", "spare_of"]
 
 log = logging.getLogger(__name__)
 
@@ -42,35 +45,56 @@ SPARE_LAST: Final = 600.0
 """Seconds between two starts of a spare that ends each time, at most."""
 
 
-async def rehearse(settings: Settings, api: BotApi) -> BotFacts | None:
+async def rehearse(settings: Settings, api: BotApi, stop: trio.Event) -> BotFacts | None:
     """Do once, on files of our own, what is slow the first time that a process does it; what Telegram said of the bot.
 
-    Whatever goes wrong here shows again when it matters.
+    Whatever goes wrong here shows again when it matters. `stop` cuts it short.
     """
     with suppress(OSError, StateError), tempfile.TemporaryDirectory(prefix="telegram-bus-") as scratch:
         async with open_store(Path(scratch) / "rehearsal.sqlite3", holder="rehearsal") as store:
             await store.offset()
-    with trio.move_on_after(REHEARSAL), suppress(BusError):
-        return await learn_bot(api.call, settings.bot_id, settings.chat)
-    return None
+    facts: BotFacts | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def learn() -> None:
+            nonlocal facts
+            with trio.move_on_after(REHEARSAL), suppress(BusError):
+                facts = await learn_bot(api.call, settings.bot_id, settings.chat)
+            nursery.cancel_scope.cancel("it is learnt, or takes too long")
+
+        nursery.start_soon(learn)
+        await stop.wait()
+        nursery.cancel_scope.cancel("it was told to stop")
+    return facts
+
+
+def _package() -> tuple[int, int] | None:
+    """Changes when another version is installed in this one's place."""
+    try:
+        status = Path(_version.__file__).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 @define(eq=False)
 class Relevance:
-    """Whether a spare is still what it was started for: the same settings, the same version, a bus that may run."""
+    """Whether a spare is still what it was started for: the same settings, the same version, a bus that may run.
+
+    It is made before the settings are read, so that a change in between is one too.
+    """
 
     profile: Profile
     build: str
     _config: str = field(init=False)
+    _package: object = field(init=False, factory=_package)
 
     def __attrs_post_init__(self) -> None:
         self._config = _digest(self.profile.config_toml)
 
-    def over(self, before: LeaderRecord | None) -> str | None:
-        """Why a spare that has the locks does not lead: as `lost`, and where the leader `before` it is not missed."""
-        if before is not None and before.state == ENDED:
-            return "the leader has ended, and nobody misses it"
-        return self.lost()
+    def lost_at_start(self) -> str | None:
+        """As `lost`, for a spare that does not stand by yet: one is enough."""
+        return "another one stands by" if FileLock.is_held(self.profile.standby_lock) else self.lost()
 
     def lost(self) -> str | None:
         """Why nobody needs the spare any more; None while it may be needed."""
@@ -78,10 +102,19 @@ class Relevance:
             return "the bus was stopped"
         if _digest(self.profile.config_toml) != self._config:
             return "the settings have changed"
+        if _package() != self._package:  # what it has not imported yet would be of another version
+            return "telegram_bus was updated"
         leader = read_leader(self.profile)
+        if leader is not None and leader.state == ENDED:
+            return "the leader has ended, and nobody misses it"
         if leader is not None and leader.protocol.runtime_build != self.build:
             return f"the leader is {leader.protocol.runtime_build}, and this is {self.build}"
         return None
+
+
+def spare_of(profile: Profile) -> Relevance:
+    """What a spare of this profile, run by this program, is of use for."""
+    return Relevance(profile, identity.ours(__version__).runtime_build)
 
 
 def _digest(path: Path) -> str:
@@ -103,20 +136,24 @@ async def keep_spare(
 ) -> None:
     """Keep a spare leader ready for as long as it is `wanted`; does nothing where none could get the token by itself.
 
-    A token command is not run for a spare: it may ask a person.
+    A token command is not run for a spare: it may ask a person. A leader that is older than the installed package has
+    none, since that would be another program.
     """
     if not settings.spare or not settings.store_token or settings.token_command is not None:
         await trio.sleep_forever()
     pause, next_pause = SPARE_AFTER, SPARE_LOOK
+    package, said = _package(), ""
     while True:
         await trio.sleep(pause)
         try:
-            if not wanted():
+            if not wanted() or not profile.config_toml.exists() or _package() != package:
                 pause = SPARE_AFTER
             elif FileLock.is_held(profile.standby_lock):
                 pause = next_pause = SPARE_LOOK
             else:
                 pause, next_pause = next_pause, min(next_pause * 2, SPARE_LAST)
                 await start(profile, str(settings.interpreter))
-        except (NoLeader, StateError) as error:  # without one a follower starts the successor
-            log.warning("no spare leader was started: %s", error)
+        except (NoLeader, StateError, OSError) as error:  # without one a follower starts the successor
+            if str(error) != said:
+                log.warning("no spare leader was started: %s", error)
+                said = str(error)

@@ -21,7 +21,7 @@ from telegram_bus.core.errors import LeadershipLost, StateError
 from telegram_bus.home import Home, Profile
 from telegram_bus.locks import FileLock
 from telegram_bus.roles.holder import this_process, watch_holder
-from telegram_bus.roles.leadership import Times, bot_lock_path, hold_leadership, read_leader
+from telegram_bus.roles.leadership import NotNeeded, Times, bot_lock_path, hold_leadership, read_leader
 from telegram_bus.roles.record import LeaderRecord, write_leader
 from telegram_bus.roles.settings import Settings, load_settings, store_settings
 from tests.roles.stand_in_leader import IDENTITY, listen, serve
@@ -336,6 +336,26 @@ async def test_a_leader_that_refuses_to_end_stays(profile: Profile, settings: Se
     assert leader.poll() is None
 
 
+async def test_who_leads_in_the_place_of_the_one_that_was_asked_is_asked_as_well(
+    profile: Profile, settings: Settings, spawn: Spawn, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader = spawn("obey")  # a spare, say, whose leader died before it could end in order
+    record = read_leader(profile)
+    assert record is not None
+    write_leader(profile, evolve(record, instance="leader:0", endpoint=str(profile.run_dir / "none")))
+    async with trio.open_nursery() as nursery:
+
+        async def publish() -> None:
+            while "could not be asked" not in caplog.text:  # noqa: ASYNC110 - a log sets no event
+                await trio.sleep(0.01)
+            write_leader(profile, record)
+
+        nursery.start_soon(publish)
+        async with hold_leadership(profile, settings, replace=True, times=evolve(QUICK, patience=30.0)) as term:
+            term.check()
+    assert leader.wait() == 0
+
+
 async def test_where_nobody_leads_there_is_nobody_to_replace(profile: Profile, settings: Settings) -> None:
     async with hold_leadership(profile, settings, replace=True) as term:
         term.check()
@@ -348,6 +368,27 @@ async def test_a_standby_that_is_cancelled_holds_nothing(profile: Profile, setti
                 pytest.fail("there are two leaders")
     assert limit.cancelled_caught
     assert holds_nothing(profile, settings)
+
+
+@pytest.mark.parametrize(("standby", "replace"), [(True, False), (False, True), (False, False)])
+async def test_who_waits_for_a_leader_ends_when_it_is_told_to(
+    profile: Profile, settings: Settings, spawn: Spawn, *, standby: bool, replace: bool
+) -> None:
+    leader = spawn("mute")  # it does not answer, so that nobody is refused at once
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+
+        async def wait() -> None:
+            with pytest.raises(NotNeeded, match="told to stop"):
+                async with hold_leadership(profile, settings, standby=standby, replace=replace, stop=stop):
+                    pytest.fail("there are two leaders")
+
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        stop.set()
+    assert leader.poll() is None
+    assert not FileLock.is_held(profile.standby_lock)
+    assert not FileLock.is_held(profile.start_lock)
 
 
 async def test_a_killed_leader_is_succeeded_at_once(profile: Profile, settings: Settings, spawn: Spawn) -> None:
