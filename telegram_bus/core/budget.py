@@ -109,7 +109,7 @@ class Budget:
         for pool in self._pools.values():
             found = pool.candidate(now, lead, uploads=uploads) if pool.waiting else None
             if found is not None:
-                delay = max(self._delay(pool, *found, now), self._overall_delay(found[0], now))
+                delay = max(self._delay(pool, found[0], found[2], now), self._overall_delay(found[0], now))
                 # what could start and does not, waits for another to leave
                 soonest = min(soonest, delay - lead if delay > lead else NEVER)
         return now + max(soonest, SOONEST)
@@ -241,9 +241,9 @@ class Budget:
             if not pool.waiting or self._full(pool.place[0]):
                 continue
             found = pool.candidate(now, lead, uploads=uploads)
-            if found is None or (delay := self._delay(pool, *found, now)) > lead:
+            if found is None or (delay := self._delay(pool, found[0], found[2], now)) > lead:
                 continue
-            ticket, urgency = found
+            ticket, urgency, _ = found
             mine = (not ticket.click, max(pool.passed, self._passed), ticket.number)
             if rank is None or mine < rank:
                 chosen, rank = (pool, ticket, urgency, delay), mine
@@ -254,13 +254,11 @@ class Budget:
     def _full(self, kind: Kind) -> bool:
         return self._free_running >= FREE_AT_ONCE if kind == "free" else self._running >= AT_ONCE
 
-    def _delay(self, pool: Pool, ticket: Ticket, urgency: Urgency, now: float) -> float:
-        pause = max(0.0, self.paused_until(pool.place) - now)
+    def _delay(self, pool: Pool, ticket: Ticket, hold: float, now: float) -> float:
+        pause = max(hold, self.paused_until(pool.place) - now)
         if pool.allowance is None:
             return pause
-        weight = ticket.nature.weight
-        share = pool.allowance.wait_progress(now, weight) if urgency is Urgency.PROGRESS else 0.0
-        return max(pause, share, pool.allowance.wait(now, weight, click=ticket.click))
+        return max(pause, pool.allowance.wait(now, ticket.nature.weight, click=ticket.click))
 
     def _overall_delay(self, ticket: Ticket, now: float) -> float:
         if ticket.nature.kind not in ("spend", "other"):

@@ -92,6 +92,10 @@ def kept_from_progress(count: int) -> int:
     return count // 2
 
 
+SPARED: Final = 5
+"""Where nothing but progress waits, it leaves one in so many of the window free, whatever has filled the rest."""
+
+
 class _Window:
     """At most `count` within any `seconds`."""
 
@@ -211,9 +215,12 @@ class Allowance:
         most = self._all.wait(now, weight)
         return most if click else max(most, self._ordinary.wait(now, weight))
 
-    def wait_progress(self, now: float, weight: int) -> float:
-        """Seconds until so much that only shows progress may start, as far as its own share is concerned."""
-        return 0.0 if self._progress is None else self._progress.wait(now, weight)
+    def wait_progress(self, now: float, weight: int, *, alone: bool) -> float:
+        """Seconds until so much that only shows progress may start; `alone`: nothing else waits."""
+        if self._progress is None:
+            return 0.0
+        own = self._progress.wait(now, weight)
+        return max(own, self._ordinary.wait(now, weight + self._count // SPARED)) if alone else own
 
     def wait_for_many(self, now: float, weight: int) -> float:
         """About how long it takes until so much (no answers to clicks) has started."""

@@ -100,8 +100,11 @@ class Pool:
             found = owner.streams[name] = _Stream(name, at_once)
         return found
 
-    def candidate(self, now: float, lead: float, *, uploads: bool) -> tuple[Ticket, Urgency] | None:
-        """The next call by class and turn, and the class whose turn it has; progress beyond its share is overtaken."""
+    def candidate(self, now: float, lead: float, *, uploads: bool) -> tuple[Ticket, Urgency, float] | None:
+        """The next call by class and turn, the class whose turn it has, and how long that has to wait for its share.
+
+        Progress beyond its share is overtaken.
+        """
         best: dict[Urgency, tuple[float, int, Ticket]] = {}
         for owner in self.owners.values():
             for stream in owner.streams.values():
@@ -114,13 +117,15 @@ class Pool:
         if not best:
             return None
         if Urgency.CLICK in best:
-            return best[Urgency.CLICK][2], Urgency.CLICK
-        if len(best) > 1 and Urgency.PROGRESS in best and self.allowance is not None:
+            return best[Urgency.CLICK][2], Urgency.CLICK, 0.0
+        hold = 0.0
+        if Urgency.PROGRESS in best and self.allowance is not None:
             weight = best[Urgency.PROGRESS][2].nature.weight
-            if self.allowance.wait_progress(now, weight) > lead:
+            hold = self.allowance.wait_progress(now, weight, alone=len(best) == 1)
+            if hold > lead and len(best) > 1:
                 del best[Urgency.PROGRESS]
         chosen = min(best, key=lambda urgency: (max(self._class_passes[urgency], self._class_now), urgency))
-        return best[chosen][2], chosen
+        return best[chosen][2], chosen, hold if chosen is Urgency.PROGRESS else 0.0
 
     def serve(self, ticket: Ticket, urgency: Urgency) -> None:
         """It is the ticket's turn."""

@@ -147,6 +147,27 @@ def test_progress_leaves_room_in_a_group_for_results(when: float) -> None:
     assert {final, plain} <= {one for _, one in run(budget, when, when)}
 
 
+def test_progress_leaves_some_of_a_window_that_others_have_nearly_filled() -> None:
+    """Threads and first messages of agents that start together are no progress, and leave little of the window."""
+    budget = Budget()
+    for number in range(12):
+        put(budget, f"stream {number % 6}")
+    assert len(run(budget, 0.0, 1.0)) == 12
+    for number in range(6):
+        put(budget, f"stream {number}", "editMessageText", message_id=number)
+    assert len(run(budget, 4.0, 10.0)) == 2
+    finals = [put(budget, f"stream {owner}", hint="final") for owner in range(6)]
+    assert [one for _, one in run(budget, 20.0, 20.0)] == finals[:4]
+
+
+def test_progress_has_its_share_where_others_always_wait() -> None:
+    budget = Budget()
+    for number in range(300):
+        put(budget, f"talker {number % 5}")
+        put(budget, "editor", "editMessageText", message_id=number)
+    assert Counter(one.owner for _, one in run(budget, 0.0, 300.0))["editor"] == 6 * 3
+
+
 def test_progress_that_stands_before_a_result_of_the_same_stream_is_not_held_back() -> None:
     budget = Budget()
     for number in range(12):
