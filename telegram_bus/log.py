@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import IO, Any, Final
 
-__all__ = ["JsonFormatter", "ReadableFormatter", "hide", "redacted", "setup"]
+__all__ = ["JsonFormatter", "ReadableFormatter", "hide", "redacted", "set_aside", "setup"]
 
 HIDDEN: Final = "***"
+FILE_MAX: Final = 10_000_000
+"""Bytes of a log file at which it is set aside, with .1 behind its name: of the last one only."""
+
 SHORTEST_SECRET: Final = 8
 """Anything shorter would blot out innocent text."""
 
@@ -34,9 +40,15 @@ def hide(*secrets: str) -> None:
             _secrets.add(secret.replace(":", "%3A"))
 
 
-def setup(level: int | str = logging.INFO, *, as_json: bool = False, stream: IO[str] | None = None) -> None:
-    """Let everything that is logged go to `stream` (stderr), once, however often this is called."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+def setup(
+    level: int | str = logging.INFO, *, as_json: bool = False, stream: IO[str] | None = None, file: Path | None = None
+) -> None:
+    """Let everything that is logged go to `stream` (stderr), once, however often this is called.
+
+    `file` is where stdout and stderr lead to, if they do: it is kept small, and written anew when it was set aside.
+    """
+    followed = file if stream is None and file is not None and _is_open(file) else None
+    handler = _FileHandler(followed) if followed is not None else logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else ReadableFormatter())
     root = logging.getLogger()
     for old in [one for one in root.handlers if isinstance(one.formatter, (JsonFormatter, ReadableFormatter))]:
@@ -45,6 +57,39 @@ def setup(level: int | str = logging.INFO, *, as_json: bool = False, stream: IO[
     root.setLevel(level)
     for name in _NOISY:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+
+
+def set_aside(file: Path) -> None:
+    """Give a log file that has grown too large another name."""
+    with suppress(OSError):
+        if file.stat().st_size > FILE_MAX:
+            file.replace(file.with_name(f"{file.name}.1"))
+
+
+def _is_open(file: Path) -> bool:
+    """Whether stderr is this file."""
+    with suppress(OSError):
+        there, here = file.stat(), os.fstat(2)
+        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+    return False
+
+
+class _FileHandler(logging.StreamHandler[Any]):
+    """Writes to stderr, and has that and stdout lead to the file of this name when another has taken its place."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(sys.stderr)
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        set_aside(self._file)
+        if not _is_open(self._file):
+            with suppress(OSError):  # the directory is gone, say
+                descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                os.dup2(descriptor, 1)
+                os.dup2(descriptor, 2)
+                os.close(descriptor)
+        super().emit(record)
 
 
 def redacted(text: str) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +103,47 @@ def test_libraries_that_log_each_request_are_quiet_unless_they_warn() -> None:
     logging.getLogger("telegram_bus").debug("too much")
     logging.getLogger("httpx").warning("trouble")
     assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["ours", "trouble"]
+
+
+WRITER = """
+import logging, pathlib, sys
+from telegram_bus import log
+log.setup(as_json=True, file=pathlib.Path(sys.argv[1]))
+for word in sys.stdin.read().split():
+    if word == "aside":
+        pathlib.Path(sys.argv[1]).rename(sys.argv[1] + ".1")
+    elif word == "gone":
+        pathlib.Path(sys.argv[1]).unlink()
+    elif word == "full":
+        pathlib.Path(sys.argv[1]).open("ab").truncate(log.FILE_MAX + 1)
+    else:
+        logging.warning(word)
+print("and what is not logged", flush=True)
+"""
+
+
+@pytest.mark.parametrize("change", ["aside", "gone", "full"])
+def test_a_process_whose_log_was_set_aside_goes_on_in_the_new_one(tmp_path: Path, change: str) -> None:
+    file = tmp_path / "leader.log"
+    with file.open("ab") as output:
+        subprocess.run(
+            [sys.executable, "-c", WRITER, str(file)],
+            input=f"one {change} two three",
+            text=True,
+            stdout=output,
+            stderr=output,
+            check=True,
+        )
+    *entries, last = file.read_text().splitlines()
+    assert [json.loads(entry)["message"] for entry in entries] == ["two", "three"]
+    assert last == "and what is not logged"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert (change == "gone") != (tmp_path / "leader.log.1").exists()
+
+
+def test_a_process_that_logs_elsewhere_leaves_the_file_alone(tmp_path: Path) -> None:
+    file = tmp_path / "leader.log"
+    command = [sys.executable, "-c", WRITER, str(file)]
+    done = subprocess.run(command, input="one", text=True, capture_output=True, check=True)
+    assert json.loads(done.stderr)["message"] == "one"
+    assert not file.exists()

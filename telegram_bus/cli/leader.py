@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
         for option in OPTIONS
         if option.name not in ("profile", "home") and (value := getattr(arguments, option.name, None)) is not None
     }
-    log.setup(logging.DEBUG if arguments.verbose else logging.INFO, as_json=arguments.detached)
     profile = Home(arguments.home).profile(arguments.profile)
+    log.setup(logging.DEBUG if arguments.verbose else logging.INFO, as_json=arguments.detached, file=profile.leader_log)
     standby: bool | Relevance = arguments.standby
     if arguments.as_spare:
         from telegram_bus.roles.standby import spare_of  # noqa: PLC0415

@@ -16,13 +16,11 @@ from attrs import frozen
 from telegram_bus import host
 from telegram_bus.core.errors import NoLeader
 from telegram_bus.home import HOME_VARIABLE, Profile
+from telegram_bus.log import set_aside
 
 __all__ = ["StartedLeader", "last_words", "start_leader_detached"]
 
 log = logging.getLogger(__name__)
-
-LOG_MAX: Final = 10_000_000
-"""Bytes of leader.log at which the next start sets it aside, as leader.log.1."""
 
 LOG_TAIL: Final = 16_384
 
@@ -68,8 +66,10 @@ async def start_leader_detached(
     It gets none of our options: what it serves stands in config.toml. Raises NoLeader where the interpreter is none.
     """
     profile.ensure()
-    _set_log_aside(profile)
-    offset = profile.leader_log.stat().st_size if profile.leader_log.exists() else 0
+    set_aside(profile.leader_log)
+    offset = 0
+    with suppress(FileNotFoundError):
+        offset = profile.leader_log.stat().st_size
     leader = ["-P", "-m", "telegram_bus", "leader", "--profile", profile.name, "--detached"]
     if spare:
         leader.append("--spare")
@@ -104,12 +104,6 @@ def _leader_environment(profile: Profile, environment: Mapping[str, str]) -> dic
         and name.lower() not in {"http_proxy", "https_proxy", "all_proxy"}
     }
     return kept | {HOME_VARIABLE: str(profile.home.root)}
-
-
-def _set_log_aside(profile: Profile) -> None:
-    with suppress(OSError):
-        if profile.leader_log.stat().st_size > LOG_MAX:
-            profile.leader_log.replace(profile.leader_log.with_name("leader.log.1"))
 
 
 def last_words(profile: Profile, offset: int) -> str:

@@ -18,7 +18,8 @@ from telegram_bus import host
 from telegram_bus.core.errors import NoLeader
 from telegram_bus.home import Home, Profile, atomic_write
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.detached import LOG_MAX, last_words
+from telegram_bus.log import FILE_MAX
+from telegram_bus.roles.detached import last_words
 from telegram_bus.roles.leadership import Times, hold_leadership
 from telegram_bus.roles.record import LeaderRecord
 from telegram_bus.roles.settings import load_settings, store_settings
@@ -342,10 +343,10 @@ async def test_a_leader_that_starts_elsewhere_is_waited_for(configure: Configure
 async def test_a_log_that_has_grown_too_long_is_set_aside(configure: Configure) -> None:
     profile = configure()
     with profile.leader_log.open("wb") as log:
-        log.truncate(LOG_MAX + 1)
+        log.truncate(FILE_MAX + 1)
     await ensure_leader(profile, times=QUICK)
-    assert profile.leader_log.with_name("leader.log.1").stat().st_size == LOG_MAX + 1
-    assert profile.leader_log.stat().st_size < LOG_MAX
+    assert profile.leader_log.with_name("leader.log.1").stat().st_size == FILE_MAX + 1
+    assert profile.leader_log.stat().st_size < FILE_MAX
 
 
 async def test_the_log_is_private(configure: Configure) -> None:
