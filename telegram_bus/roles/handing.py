@@ -31,9 +31,12 @@ async def hand_over(term: Term, member: Member, request: UpdateHand) -> dict[str
 
     Raises RequestRefused where that is nobody, several, or the member itself; and StateError.
     """
-    key, name = _recipient(term, member, request.to)
     by = member.registration.thread_name or member.key
     updates = handed_updates(request.token, request.parts, by, request.note)
+    decided, owner = await term.store.admitted_for(updates[0]["update_id"], term.now_ms())
+    if decided:  # it is asked again, and whoever bears that name by now, the work has gone where it went
+        return _answer(term, owner or request.to)
+    key = _recipient(term, member, request.to)
     rows = []
     for update, part in zip(updates, request.parts, strict=True):
         info = describe(update)
@@ -53,13 +56,17 @@ async def hand_over(term: Term, member: Member, request: UpdateHand) -> dict[str
     term.deliveries.put(admitted)
     if admitted:
         log.info("%s gave work to %s", member.key, key)
-    return {"key": key, "name": name, "present": any(other.key == key for other in term.registry)}
+    return _answer(term, key)
 
 
-def _recipient(term: Term, member: Member, wanted: str) -> tuple[str, str]:
-    """The key and the name of whom `wanted` names: somebody who is here, or else somebody who has a thread."""
-    here = {other.key: other.registration.thread_name or other.key for other in term.registry}
-    known = {binding.key: binding.name for binding in term.threads.all()} | here
+def _answer(term: Term, key: str) -> dict[str, Any]:
+    here, known = _names(term)
+    return {"key": key, "name": known.get(key, key), "present": key in here}
+
+
+def _recipient(term: Term, member: Member, wanted: str) -> str:
+    """The key of whom `wanted` names: somebody who is here, or else somebody who has a thread."""
+    here, known = _names(term)
     for among in (here, known):
         if wanted in among:
             found = [wanted]
@@ -70,5 +77,11 @@ def _recipient(term: Term, member: Member, wanted: str) -> tuple[str, str]:
         if len(found) > 1:
             raise RequestRefused(f"{len(found)} agents are called {wanted}; name one by its key: {', '.join(found)}")
         if found:
-            return found[0], among[found[0]]
+            return found[0]
     raise RequestRefused(f"no agent is called {wanted}; there are: {', '.join(sorted(known.values()))}")
+
+
+def _names(term: Term) -> tuple[dict[str, str], dict[str, str]]:
+    """Keys and names: of those that are here, and also of those that have a thread."""
+    here = {other.key: other.registration.thread_name or other.key for other in term.registry}
+    return here, {binding.key: binding.name for binding in term.threads.all()} | here

@@ -24,6 +24,7 @@ from telegram_bus.store.values import (
 __all__ = [
     "absences",
     "admit_batch",
+    "admitted_for",
     "assign",
     "check_term",
     "counts",
@@ -132,6 +133,15 @@ def admit_batch(
 def _see(db: Connection, update_id: int, now_ms: int) -> bool:
     """Note the id; False where it was seen already. One that is long past belongs to another update: ids restart."""
     return _changed(db, _SEE, (update_id, now_ms, now_ms - SEEN_MS))
+
+
+def admitted_for(db: Connection, update_id: int, now_ms: int) -> tuple[bool, str | None]:
+    """Whether the id was admitted in the last 48 h, and for whom, as long as that is known."""
+    seen = db.execute("SELECT 1 FROM seen WHERE update_id = ? AND seen_ms >= ?", (update_id, now_ms - SEEN_MS))
+    if seen.fetchone() is None:
+        return False, None
+    row = db.execute("SELECT owner_key FROM updates WHERE update_id = ? ORDER BY seq DESC", (update_id,)).fetchone()
+    return True, row[0] if row else None
 
 
 def waiting_message(db: Connection, owner_key: str, chat_id: int, message_id: int) -> StoredUpdate | None:

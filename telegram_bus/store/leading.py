@@ -81,6 +81,10 @@ class Store:
         """The keyboards whose meaning is kept here."""
         return buttons.Keyboards(self._commits)
 
+    async def admitted_for(self, update_id: int, now_ms: int) -> tuple[bool, str | None]:
+        """Whether the update was admitted in the last 48 h, and for whom, as long as that is known."""
+        return await self._commits.run(lambda db: journal.admitted_for(db, update_id, now_ms))
+
     async def waiting_message(self, owner_key: str, chat_id: int, message_id: int) -> StoredUpdate | None:
         """The owner's update that brought this message, if it still waits."""
         return await self._commits.run(lambda db: journal.waiting_message(db, owner_key, chat_id, message_id))
