@@ -111,7 +111,8 @@ class Chooser:
     # --
 
     def _choices(self, place: int) -> list[Choice]:
-        return self.sharing.present() if place == MAIN else self.live()
+        """Of the main chat those that share it; what was written there before there were threads is for all."""
+        return (self.sharing.present() if place == MAIN else []) or self.live()
 
     async def _give(
         self, place: tuple[int, int], message_id: int | None, agent: Choice, press: Press, verb: chooser.Verb
@@ -129,7 +130,7 @@ class Chooser:
         crash.point("after-give")
         if place[1] == MAIN:
             user_id = press.user.get("id")
-            if isinstance(user_id, int):
+            if isinstance(user_id, int) and self.sharing.shared(place[0]):
                 await self.sharing.choose(user_id, agent.key)
         self._deliver(given, agent.key)
         return await self._close(place, message_id, chooser.closed(verb, waiting, agent.name, place=place[1]))

@@ -154,6 +154,20 @@ async def test_with_threads_again_each_agent_gets_its_own(rig: Rig) -> None:
     assert rig.got == []
 
 
+async def test_what_waited_for_a_choice_can_be_given_when_there_are_threads_again(rig: Rig) -> None:
+    """To whoever is here; nobody's choice for the main chat comes of it."""
+    await rig.take(said(1))
+    question = 100 + [method for method, _ in rig.telegram.calls].index("sendMessage", 1) + 1
+    await rig.term.sharing.note(FORUM)
+    for key in ("nora", "otto"):
+        await come(rig, key)
+    where = {"message_id": question, "chat": {"id": CHAT, "type": "supergroup"}}
+    query = {"id": "q", "from": {"id": OWNER}, "data": data_of(Press(MAIN, "give", mark_of("otto"))), "message": where}
+    await rig.take({"update_id": 2, "callback_query": query})
+    assert rig.got == [("otto", 1)]
+    assert rig.term.sharing.choice_of(OWNER) is None
+
+
 async def test_threads_that_are_switched_off_move_everybody_into_the_main_chat(autojump_clock: MockClock) -> None:
     """The bindings stay for the day when they are back."""
     async with running(Rig()) as rig:
