@@ -92,8 +92,9 @@ def kept_from_progress(count: int) -> int:
     return count // 2
 
 
-SPARED: Final = 5
-"""Where nothing but progress waits, it leaves one in so many of the window free, whatever has filled the rest."""
+def sure_of_progress(count: int) -> int:
+    """How many of so many messages edits and progress may be, though others leave them no room in their half."""
+    return max(1, count // 6)
 
 
 class _Window:
@@ -110,8 +111,9 @@ class _Window:
             self._held -= self._ended.popleft()[1]
         return self.under_way + self._held
 
-    def wait(self, now: float, weight: int) -> float:
-        over = self.used(now) + min(weight, self.count) - self.count
+    def wait(self, now: float, weight: int, most: int | None = None) -> float:
+        most = self.count if most is None else most
+        over = self.used(now) + min(weight, most) - most
         if over <= 0:
             return 0.0
         for ended, freed in self._ended:
@@ -215,12 +217,16 @@ class Allowance:
         most = self._all.wait(now, weight)
         return most if click else max(most, self._ordinary.wait(now, weight))
 
-    def wait_progress(self, now: float, weight: int, *, alone: bool) -> float:
-        """Seconds until so much that only shows progress may start; `alone`: nothing else waits."""
-        if self._progress is None:
+    def wait_progress(self, now: float, weight: int) -> float:
+        """Seconds until so much that only shows progress may start, by its share of this limit.
+
+        It takes only what others have left of half the window, but for the little that it is sure of: the other half
+        is free for whoever comes.
+        """
+        if self._progress is None or isinstance(self._all, _Bucket):
             return 0.0
-        own = self._progress.wait(now, weight)
-        return max(own, self._ordinary.wait(now, weight + self._count // SPARED)) if alone else own
+        sure = self._progress.wait(now, weight)
+        return sure and min(sure, self._all.wait(now, weight, self._count - kept_from_progress(self._count)))
 
     def wait_for_many(self, now: float, weight: int) -> float:
         """About how long it takes until so much (no answers to clicks) has started."""
@@ -296,4 +302,4 @@ class Allowance:
             self._ordinary.count = count - kept_for_clicks(count)
         self._all.seconds = self._ordinary.seconds = self._seconds * stretch
         if self._progress is not None:
-            self._progress.count, self._progress.seconds = count - kept_from_progress(count), self._all.seconds
+            self._progress.count, self._progress.seconds = sure_of_progress(count), self._all.seconds

@@ -121,7 +121,7 @@ class Pool:
         hold = 0.0
         if Urgency.PROGRESS in best and self.allowance is not None:
             weight = best[Urgency.PROGRESS][2].nature.weight
-            hold = self.allowance.wait_progress(now, weight, alone=len(best) == 1)
+            hold = self.allowance.wait_progress(now, weight)
             if hold > lead and len(best) > 1:
                 del best[Urgency.PROGRESS]
         chosen = min(best, key=lambda urgency: (max(self._class_passes[urgency], self._class_now), urgency))

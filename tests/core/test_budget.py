@@ -147,17 +147,18 @@ def test_progress_leaves_room_in_a_group_for_results(when: float) -> None:
     assert {final, plain} <= {one for _, one in run(budget, when, when)}
 
 
-def test_progress_leaves_some_of_a_window_that_others_have_nearly_filled() -> None:
+@pytest.mark.parametrize(("before", "progress"), [(0, 10), (7, 3), (12, 3), (17, 1), (18, 0)])
+def test_progress_leaves_the_half_of_a_window_to_what_may_come(before: int, progress: int) -> None:
     """Threads and first messages of agents that start together are no progress, and leave little of the window."""
     budget = Budget()
-    for number in range(12):
-        put(budget, f"stream {number % 6}")
-    assert len(run(budget, 0.0, 1.0)) == 12
-    for number in range(6):
-        put(budget, f"stream {number}", "editMessageText", message_id=number)
-    assert len(run(budget, 4.0, 10.0)) == 2
-    finals = [put(budget, f"stream {owner}", hint="final") for owner in range(6)]
-    assert [one for _, one in run(budget, 20.0, 20.0)] == finals[:4]
+    for number in range(before):
+        put(budget, f"agent {number}")
+    assert len(run(budget, 0.0, 1.0)) == before
+    for number in range(20):
+        put(budget, f"stream {number % 5}", "editMessageText", message_id=number)
+    assert len(run(budget, 4.0, 10.0)) == progress
+    finals = [put(budget, f"agent {number}", hint="final") for number in range(8)]
+    assert [one for _, one in run(budget, 20.0, 20.0)] == finals[: 18 - before - progress]
 
 
 def test_progress_has_its_share_where_others_always_wait() -> None:

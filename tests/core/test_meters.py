@@ -44,10 +44,10 @@ def test_progress_has_half_of_a_lowered_limit_too() -> None:
     group = Allowance(GROUP, bounds_progress=True)
     group.adopt(4, 1.5, 0.0)
     for _ in range(2):
-        assert group.wait_progress(0.0, 1, alone=True) == 0
+        assert group.wait_progress(0.0, 1) == 0
         group.start(1, click=False, progress=True)
         group.end(0.0, 1, click=False, progress=True)
-    assert group.wait_progress(0.0, 1, alone=False) == 90.0
+    assert group.wait_progress(0.0, 1) == 90.0
     assert group.wait(0.0, 1, click=False) == 0
 
 
