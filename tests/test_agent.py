@@ -221,6 +221,21 @@ async def test_what_is_short_needs_nobody_to_keep_it(bus: Bus, leader: FakeLeade
     assert keep.content == {"buttons": [["Go", "g"]], "one_time": True, "users": [7]}
 
 
+@pytest.mark.parametrize("buttons", [[("Yes", "y")], [["no", "data"]], [[("Yes",)]], [[("Yes", "y", "more")]]])
+async def test_buttons_that_are_no_rows_of_pairs_are_explained(bus: Bus, leader: FakeLeader, buttons: Any) -> None:
+    with pytest.raises(ValueError, match=r"rows of \(label, data\)"):
+        await bus.send("hi", buttons=buttons)
+    assert leader.of(CallApi) == []
+
+
+async def test_a_question_that_nobody_could_answer_is_not_asked(bus: Bus, leader: FakeLeader) -> None:
+    with pytest.raises(ValueError, match="users must name somebody"):
+        await bus.ask_person("Deploy?", ["Yes", "No"], users=[])
+    with pytest.raises(TypeError, match=r"choices are a list, such as \['Yes'\]"):
+        await bus.ask_person("Deploy?", "Yes")
+    assert leader.of(CallApi) == []
+
+
 async def test_a_message_of_a_name_has_the_same_keys_when_it_is_sent_again(bus: Bus, leader: FakeLeader) -> None:
     """Its first sending counts, and so must the keys that stand under it."""
     for _ in range(2):

@@ -150,6 +150,8 @@ def check_content(keyboard_id: str, content: Any) -> dict[str, Any]:
     users, question = content.get("users"), content.get("question")
     if users is not None and not (type(users) is list and all(type(user) is int for user in users)):
         raise ValueError("users must be a list of their ids")
+    if users == []:
+        raise ValueError("users must name somebody: nobody could press; leave them out for everybody")
     if question is not None and not (type(question) is dict and type(question.get("text")) is str):
         raise ValueError("a question has a text")
     if question is None and not content["buttons"]:

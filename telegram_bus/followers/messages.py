@@ -126,17 +126,28 @@ def joined(messages: Sequence[SentMessage]) -> SentMessage:
 
 
 def keyboard(buttons: Buttons | None) -> dict[str, Any] | None:
-    """The inline keyboard of the buttons, as a call may have it: the data of a button may be any JSON value."""
+    """The inline keyboard of the buttons, as a call may have it: the data of a button may be any JSON value.
+
+    Raises ValueError for what is no rows of pairs.
+    """
     if buttons is None:
         return None
     more = buttons if isinstance(buttons, Keyboard) else Keyboard(buttons)
-    rows = [[{"text": label, "callback_data": data} for label, data in row] for row in more.rows]
+    rows = [[_button(one) for one in row] for row in more.rows]
     markup: dict[str, Any] = {"inline_keyboard": rows}
     if more.one_time:
         markup["one_time"] = True
     if more.users is not None:
         markup["users"] = list(more.users)
     return markup
+
+
+def _button(pair: Any) -> dict[str, Any]:
+    if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+        raise ValueError(
+            f'buttons are rows of (label, data), such as [[("Yes", "y"), ("No", "n")]]; {pair!r} is no pair'
+        )
+    return {"text": pair[0], "callback_data": pair[1]}
 
 
 def sent_message(result: Any) -> SentMessage:

@@ -133,6 +133,8 @@ class Questions:
 def _content(text: str, choices: Choices, *, allow_text: bool, users: Sequence[int] | None) -> dict[str, Any]:
     if not text.strip() or units(text) > QUESTION_UNITS:
         raise ValueError(f"a question has 1 to {QUESTION_UNITS} characters; send what is longer before it")
+    if isinstance(choices, str):
+        raise TypeError(f"choices are a list, such as [{choices!r}]")
     buttons = [[choice, choice] if isinstance(choice, str) else list(choice) for choice in choices]
     content: dict[str, Any] = {"buttons": buttons, "question": {"text": text, "allow_text": allow_text}}
     if users is not None:
