@@ -137,6 +137,7 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
                                 leader.notices.say(store.notice)
                             return await leader.run(stop, task_status)
             except leadership.NotNeeded as reason:
+                log.info("waits no more for the leadership: %s", reason)
                 return str(reason)
 
 

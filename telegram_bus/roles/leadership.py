@@ -39,7 +39,7 @@ __all__ = ["LeaderRecord", "NotNeeded", "Term", "Times", "bot_lock_path", "hold_
 
 log = logging.getLogger(__name__)
 
-STANDBY_POLL: Final = POLL if not hasattr(os, "pidfd_open") else 0.25
+STANDBY_POLL: Final = POLL if not hasattr(os, "pidfd_open") else 1.0
 """Seconds between two tries of whoever waits for days; where a process can be waited for, its end rings at once."""
 
 RING_ANEW: Final = 1.0
@@ -392,9 +392,10 @@ async def _ring_when_it_ends(holder: Profile, ring: trio.MemorySendChannel[None]
     while True:
         with trio.move_on_after(RING_ANEW):
             await wait_ended(holder)
-            with suppress(trio.WouldBlock):
-                ring.send_nowait(None)
-            await trio.sleep_forever()
+            while True:  # more than once: somebody may just have tried whether the lock is free
+                with suppress(trio.WouldBlock):
+                    ring.send_nowait(None)
+                await trio.sleep(POLL)
 
 
 def _try_locks(profile: Profile, settings: Settings) -> tuple[FileLock, ...] | Profile:
