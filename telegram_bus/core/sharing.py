@@ -56,6 +56,8 @@ def signed(method: str, body: Mapping[str, Any], name: str, *, forum: bool = Fal
         return {**body, "message_thread_id": GENERAL} if forum else body
     if method == "sendMediaGroup":
         return _signed_album(body, name)
+    if method == "editMessageMedia" and isinstance(media := body.get("media"), dict):
+        return {**body, "media": _signed_text(media, name)}
     if not method.startswith(("sendMessage", "editMessageText", "editMessageCaption")) and "caption" not in body:
         return body
     return _signed_text(body, name)
@@ -67,7 +69,8 @@ def _signed_text(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         if not isinstance(text, str) or not text:
             continue
         mode = str(body.get("parse_mode") or "").casefold()
-        prefix = f"{_escaped(name, mode)}: "
+        quote = mode == "markdownv2" and text.startswith((">", "**>"))  # which is one at the beginning of a line only
+        prefix = f"{_escaped(name, mode)}:" + ("\n" if quote else " ")
         limit = TEXT_LIMIT if field == "text" else CAPTION_LIMIT
         if units(prefix) + units(text) > limit:
             return body

@@ -121,6 +121,19 @@ def test_a_name_cannot_break_the_markup_of_what_it_stands_before(name: str, mode
         assert signed.replace("\\", "") == name.replace("\\", "")
 
 
+@pytest.mark.parametrize("text", [">quoted\nplain", "**>first\n>last||"])
+def test_a_quotation_in_markdown_stays_at_the_beginning_of_a_line(text: str) -> None:
+    """Anywhere else Telegram refuses its sign."""
+    body = {"text": text, "parse_mode": "MarkdownV2"}
+    assert sharing.signed("sendMessage", body, "nora")["text"] == f"nora:\n{text}"
+    assert sharing.signed("sendMessage", {"text": text}, "nora")["text"] == f"nora: {text}"
+
+
+def test_a_file_in_the_place_of_another_is_signed_too() -> None:
+    media = {"type": "photo", "media": "a", "caption": "one"}
+    assert sharing.signed("editMessageMedia", {"media": media}, "nora")["media"]["caption"] == "nora: one"
+
+
 def test_what_would_be_too_long_goes_as_it_is() -> None:
     body = {"text": "x" * 4_095}
     assert sharing.signed("sendMessage", body, "nora") == body
