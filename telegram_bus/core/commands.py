@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-__all__ = ["LEADERS", "MOST", "Command", "Offer", "merged", "offered"]
+__all__ = ["LEADERS", "MOST", "SHARED", "Command", "Offer", "merged", "offered"]
 
 MOST: Final = 100
 """Commands of a menu (Bot API, setMyCommands)."""
@@ -40,6 +40,9 @@ LEADERS: Final = Offer(
     ),
 )
 """The leader's own commands (core/routing), offered once some follower offers any."""
+
+SHARED: Final = Offer(LEADERS.who, (Command("use", "Whom you write to here"), *LEADERS.commands))
+"""The same where agents share the main chat."""
 
 
 def offered(commands: Any) -> tuple[Command, ...]:

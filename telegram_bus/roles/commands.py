@@ -11,7 +11,7 @@ import trio
 from attrs import define, field
 
 from telegram_bus.core.codec import dumps, loads
-from telegram_bus.core.commands import Command, Offer, merged, offered
+from telegram_bus.core.commands import LEADERS, SHARED, Command, Offer, merged, offered
 from telegram_bus.core.errors import ApiError, BusError, RequestRefused, StateError
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member, Registry
@@ -44,6 +44,7 @@ class Commands:
 
     A menu is set for the chat only (the bot's others stay as its owner made them), and taken away when nobody offers
     anything any more. What Telegram has is known by a digest in the store: after a restart nothing is set anew.
+    `shared` says whether agents share the main chat, where people choose one of them (`/use`).
     """
 
     store: Store = field(repr=False)
@@ -52,6 +53,7 @@ class Commands:
     call: Call = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
     away_since: Callable[[str], int | None] = field(default=lambda _: None, repr=False)
+    shared: Callable[[], bool] = field(default=lambda: False, repr=False)
     _offers: dict[str, tuple[Command, ...]] = field(factory=dict)
     _changed: trio.Event = field(factory=trio.Event)
     _refused: str | None = None  # the menu that Telegram does not take: only another is tried
@@ -118,7 +120,8 @@ class Commands:
 
     async def _set(self) -> None:
         chat_id = self.threads.chat_id
-        menu = merged([Offer(self._name(key), self._offers[key]) for key in sorted(self._offers)])
+        offers = [Offer(self._name(key), self._offers[key]) for key in sorted(self._offers)]
+        menu = merged(offers, SHARED if self.shared() else LEADERS)
         digest = sha256(dumps(menu)).hexdigest() if menu else None
         if digest == await self.store.menu_digest(chat_id) or (digest is not None and digest == self._refused):
             return

@@ -162,6 +162,7 @@ class Term:
                 call=term.threads.call,
                 now_ms=now_ms,
                 away_since=lambda key: term.away_since(key),  # noqa: PLW0108 - it is set later
+                shared=lambda: term.sharing.shared(term.threads.chat_id),
             ),
             takes_self=True,
         ),

@@ -227,3 +227,15 @@ async def test_scenario_91_the_owner_of_the_thread_gets_a_command_and_the_menu_o
         [menu] = rig.telegram.made("setMyCommands")
         assert menu["scope"] == {"type": "chat", "chat_id": CHAT}
         assert menu["commands"][0] == {"command": "build", "description": "nora: nora builds · otto: otto builds"}
+
+
+async def test_where_agents_share_the_chat_the_menu_has_what_chooses_one(autojump_clock: MockClock) -> None:
+    """For as long as they do."""
+    rig, shared = Rig(), True
+    rig.commands.shared = lambda: shared
+    async with running(rig):
+        await rig.offer(await rig.agent("nora", 11), build="Builds")
+        await trio.sleep(SETTLE + AGAIN)
+        shared = False
+        await trio.sleep(SETTLE + AGAIN)
+    assert rig.menus == [["build", "use", *OWN], ["build", *OWN]]
