@@ -11,6 +11,7 @@ import trio
 
 from telegram_bus.cli.faults import say
 from telegram_bus.cli.program import READ_SIZE, Program
+from telegram_bus.core.bindings import verdict_of
 from telegram_bus.core.errors import AnswerLost, ApiError, RequestRefused
 from telegram_bus.core.text import OutputCutter, ending
 
@@ -21,6 +22,10 @@ SILENCE: Final = 0.3
 
 FAREWELL: Final = 15.0
 """Seconds for telling the end of the program: longer than a leader's successor takes to come."""
+
+_NEW_THREAD: Final = (1.0, 2.0, 4.0, 8.0)
+"""Seconds between the tries of a message whose thread is gone: the leader finds that out by a call or two, each of
+which may have to wait for its turn."""
 
 _CONTENTS: Final = ("photo", "voice", "video", "audio", "document", "animation", "video_note", "sticker")
 _CONTENTS_TOO: Final = ("location", "contact", "poll", "dice", "story")
@@ -113,7 +118,7 @@ class _Output:
     async def run(self) -> None:
         """Until nobody can write any more, or the program ended and what it left behind was sent."""
         while self._left > 0:
-            data = b""
+            data, had_ended = b"", self._left < math.inf
             with trio.CancelScope(deadline=self._patience()) as self._reading:
                 data = await self._program.read()
             if data:
@@ -121,7 +126,7 @@ class _Output:
                 await self._send(self._cutter.feed(self._decoder.decode(data)))
                 continue
             await self._send(self._cutter.flush())
-            if not self._reading.cancelled_caught or self._left < math.inf:
+            if not self._reading.cancelled_caught or had_ended:  # not: while that was being sent
                 break
         await self._send([*self._cutter.feed(self._decoder.decode(b"", final=True)), *self._cutter.flush()])
 
@@ -140,8 +145,18 @@ class _Output:
 
 
 async def _send(thread: Thread, text: str) -> None:
-    """Sends it; what Telegram or the leader refuses is said here and not tried again."""
-    try:
-        await thread.send(text)
-    except (RequestRefused, ApiError, AnswerLost) as error:
-        say(f"a message of {len(text)} characters may not have arrived: {error}")
+    """Sends it; what Telegram or the leader refuses is said here and not tried again.
+
+    But for what finds out that a person has deleted the thread: it was surely not sent, and the program cannot know. It
+    goes where all that the program says next goes, once the leader knows of it: into the thread that is made instead.
+    """
+    for pause in (*_NEW_THREAD, None):
+        try:
+            await thread.send(text)
+        except (RequestRefused, ApiError, AnswerLost) as error:
+            if pause is None or not (isinstance(error, ApiError) and verdict_of(error.description) == "gone"):
+                say(f"a message of {len(text)} characters may not have arrived: {error}")
+                return
+            await trio.sleep(pause)
+        else:
+            return

@@ -38,6 +38,7 @@ class FakeThread:
     sent: list[str] = field(factory=list)
     fault: Exception | None = None
     state: str = "serving"
+    asked: trio.Event = field(factory=trio.Event)
     refused: trio.Event = field(factory=trio.Event)
     gate: trio.Event = field(factory=trio.Event)
     _changed: trio.Event = field(factory=trio.Event)
@@ -51,6 +52,7 @@ class FakeThread:
         return channel.__aiter__()
 
     async def send(self, text: str, /) -> None:
+        self.asked.set()
         await self.gate.wait()
         if self.fault is not None:
             fault, self.fault = self.fault, None

@@ -14,9 +14,10 @@ import pytest
 import trio
 import trio.testing
 
+from telegram_bus.cli import wrapping
 from telegram_bus.cli.program import Program, find_program, open_program
 from telegram_bus.cli.wrapping import lines_of, serve_program
-from telegram_bus.core.errors import RequestRefused, SettingsError
+from telegram_bus.core.errors import ApiError, RequestRefused, SettingsError
 from tests.cli.fake_thread import PATIENCE, FakeThread, Message
 
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -177,6 +178,54 @@ async def test_a_refused_message_is_told_and_the_rest_goes_on(capsys: pytest.Cap
         thread.write("go on")
     assert thread.sent == ["second", "it ended with exit status 0."]
     assert "message thread not found" in capsys.readouterr().err
+
+
+async def test_what_a_program_says_while_a_message_is_being_sent_is_sent_though_it_ends_meanwhile() -> None:
+    thread = FakeThread()
+    thread.gate = trio.Event()
+    async with wrapped(thread, ["sh", "-c", "echo first; read -r line; echo second"]) as (program, _):
+        await thread.asked.wait()
+        thread.write("go on")
+        await program.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        thread.gate.set()
+    assert thread.sent == ["first", "second", "it ended with exit status 0."]
+
+
+async def test_the_message_that_finds_its_thread_deleted_is_sent_into_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wrapping, "_NEW_THREAD", (0.01, 0.01))
+    thread = FakeThread(fault=ApiError("sendMessage", 400, "Bad Request: message thread not found"))
+    async with wrapped(thread, ["sh", "-c", "echo first; read -r line; echo second"]):
+        await thread.refused.wait()
+        thread.write("go on")
+    assert thread.sent == ["first", "second", "it ended with exit status 0."]
+    assert capsys.readouterr().err == ""
+
+
+async def test_a_thread_that_stays_away_does_not_hold_up_a_program_for_ever(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wrapping, "_NEW_THREAD", (0.01, 0.01))
+    thread = Deleted()
+    async with wrapped(thread, ["sh", "-c", "printf first"]):
+        pass
+    assert thread.tries == ["first"] * 3 + ["it ended with exit status 0."] * 3
+    assert "5 characters may not have arrived" in capsys.readouterr().err
+
+
+class Deleted(FakeThread):
+    """A thread that a person has deleted, and that nobody makes anew."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tries: list[str] = []
+
+    async def send(self, text: str, /) -> None:
+        await trio.lowlevel.checkpoint()
+        self.tries.append(text)
+        raise ApiError("sendMessage", 400, "Bad Request: message thread not found")
 
 
 async def test_a_terminal_is_one_takes_long_lines_and_does_not_echo() -> None:
