@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# test processes; many tests wait for other processes, so there is one more than the cores of a small machine
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint type cov bench fix all clean
@@ -23,7 +25,7 @@ demo: $(READY) ## a bot, a leader and two agents on this machine, no token neede
 	@$(BIN)/python -m telegram_bus demo $(ARGS)
 
 test: $(READY) ## all tests (set ARGS for pytest's options)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: $(READY) ## ruff and the import contracts
 	@$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from telegram_bus._version import __version__
 
 if TYPE_CHECKING:
-    from telegram_bus.agent import Bus, FileInfo, Keyboard, Media, MemberInfo, SentMessage, Update, join
+    from telegram_bus.agent import Bus, FileInfo, Keyboard, Media, MemberInfo, Recipient, SentMessage, Update, join
     from telegram_bus.core.errors import (
         AnswerLost,
         ApiError,
@@ -35,6 +35,7 @@ __all__ = [
     "Media",
     "MemberInfo",
     "NoLeader",
+    "Recipient",
     "RequestRefused",
     "SentMessage",
     "SettingsError",
@@ -45,7 +46,8 @@ __all__ = [
 ]
 
 _HOMES: Final = dict.fromkeys(
-    ("Bus", "FileInfo", "Keyboard", "Media", "MemberInfo", "SentMessage", "Update", "join"), "telegram_bus.agent"
+    ("Bus", "FileInfo", "Keyboard", "Media", "MemberInfo", "Recipient", "SentMessage", "Update", "join"),
+    "telegram_bus.agent",
 ) | {"Answer": "telegram_bus.followers.questions"}
 
 

@@ -52,6 +52,7 @@ __all__ = [
     "Keyboard",
     "Media",
     "MemberInfo",
+    "Recipient",
     "SentMessage",
     "Source",
     "Update",

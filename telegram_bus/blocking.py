@@ -295,6 +295,10 @@ class Bus:
         )
         return _streaming(self._portal, begin)
 
+    def hand_over(self, update: Update, to: str, *, note: str | None = None) -> agent.Recipient:
+        """What `update.hand_over()` does."""
+        return update.hand_over(to, note=note)
+
     def finish(self, update: Update) -> None:
         """What `update.done()` does."""
         update.done()
