@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
 import trio
@@ -29,6 +29,10 @@ GRACE: Final = 10.0
 """Seconds from an agent's leaving to the end of its thread: one that is only restarted is back by then."""
 
 AGAIN: Final = 15.0
+LOOK_AFTER: Final = 600.0
+"""Seconds from a leader's beginning until it looks who died while nobody led: whatever starts with the machine, or is
+started anew by hand, is back by then."""
+
 REPLAY: Final = 5.0
 """Seconds that a new leader takes at most for what the last one left undone, before anybody may register with it."""
 
@@ -53,6 +57,7 @@ class CleanUps:
     policy: CleanUpPolicy = "keep"
     dead: bool = False
     _due: dict[int, float] = field(factory=dict)  # when a thread's turn is, at the earliest
+    _suspects: dict[str, Member | None] = field(factory=dict)  # who may have died; what was known of it
 
     # -- wishes
 
@@ -62,9 +67,13 @@ class CleanUps:
             await self.wish(member.key, self.policy, "it left")
 
     async def fell_silent(self, member: Member) -> None:
-        """An agent is not heard any more; only its proven death, and only where that is wanted, takes its thread."""
-        if self.policy != "keep" and self.dead and self.is_dead(member):
-            await self.wish(member.key, self.policy, "its process died")
+        """An agent is not heard any more; only its proven death, and only where that is wanted, takes its thread.
+
+        One that is frozen, say, may die later: `watch_for_dead` looks again.
+        """
+        if self.policy != "keep" and self.dead:
+            self._suspects[member.key] = member
+            await self._look_for_dead([member.key])
 
     async def wish(self, key: str, how: How, why: str) -> bool:
         """Store that the key's thread shall be closed or deleted; False where it is not to be."""
@@ -133,6 +142,41 @@ class CleanUps:
                     await self.carry_out(row)
             with trio.move_on_at(min(self._due.values(), default=float("inf"))):
                 await self.threads.wait_changed()
+
+    async def watch_for_dead(self, seen_leaving: Callable[[str], bool]) -> None:
+        """Where that is wanted, find out who died while it was silent, or while nobody led, until cancelled.
+
+        Whoever was `seen_leaving` by some leader was judged then: its thread stays.
+        """
+        if self.policy == "keep" or not self.dead:
+            return
+        look_at = trio.current_time() + LOOK_AFTER
+        while True:
+            await trio.sleep(AGAIN)
+            if trio.current_time() >= look_at:
+                look_at = float("inf")
+                absent = [one.key for one in self.threads.all() if not seen_leaving(one.key)]
+                self._suspects = dict.fromkeys(absent) | self._suspects
+            try:
+                await self._look_for_dead(list(self._suspects))
+            except LeadershipLost:
+                raise
+            except StateError as error:
+                log.warning("who has died is looked for later: %s", error)
+
+    async def _look_for_dead(self, keys: Iterable[str]) -> None:
+        assert self.policy != "keep"
+        for key in keys:
+            member = self._suspects[key]
+            if self.members.by_key(key) is not None:  # it is back, and speaks for itself
+                del self._suspects[key]
+            elif not self.waiting(key) and self._has_died(key, member):
+                await self.wish(key, self.policy, "its process died")
+                del self._suspects[key]
+
+    def _has_died(self, key: str, member: Member | None) -> bool:
+        """Of whom no leader's memory has anything only a free lock proves it."""
+        return self.is_dead(member) if member is not None else self._has_lock(key) and not self.may_live(key)
 
     async def carry_out(self, row: CleanUp) -> Literal["done", "stays", "later"]:
         """Close or delete one thread, if that is still to be."""

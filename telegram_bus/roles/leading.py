@@ -230,6 +230,7 @@ class Leader:
                 crash.point("after-publish")
                 for task in (upkeep.prune, upkeep.follow_members, upkeep.purge, self._learn_bot, upkeep.keep_spare):
                     nursery.start_soon(task)
+                nursery.start_soon(upkeep.watch_for_dead)
                 task_status.started(term)
                 log.info("leading in epoch %d, bot %d", self.store.epoch, self.settings.bot_id)
                 polling.start_soon(self.reception.watch_hearing)

@@ -86,6 +86,10 @@ class Upkeep:
                 log.warning("what is out of date was not deleted: %s", error)
             await trio.sleep(PURGE_EVERY)
 
+    async def watch_for_dead(self) -> None:
+        """Where threads of the dead are cleaned up: find who died unnoticed."""
+        await self.clean_ups.watch_for_dead(lambda key: self.absences.since(key) is not None)
+
     async def keep_spare(self) -> None:
         """As long as followers are here: have somebody ready who leads after us."""
         await keep_spare(self.lease.profile, self.settings, wanted=lambda: len(self.term.registry) > 0)

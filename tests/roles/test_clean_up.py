@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from telegram_bus.core.bindings import CleanUp
 from telegram_bus.core.errors import ApiError, LeadershipLost, NotSent, RequestRefused, StateError
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.clean_up import AGAIN, GRACE, CleanUpPolicy
+from telegram_bus.roles.clean_up import AGAIN, GRACE, LOOK_AFTER, CleanUpPolicy
 from tests.fakes import CHAT
 from tests.roles.thread_rig import Rig, running
 
@@ -24,6 +24,15 @@ async def departed(root: Path, policy: CleanUpPolicy = "delete", chat_id: int = 
     rig.telegram.calls.clear()
     await rig.leave("nora")
     return rig, thread
+
+
+def held(rig: Rig, key: str) -> FileLock:
+    """The lock of an agent that lives."""
+    rig.profile.ensure()
+    rig.profile.ensure_follower(key)
+    lock = FileLock.try_lock(rig.profile.inbox_lock(key))
+    assert lock is not None
+    return lock
 
 
 async def test_by_default_a_thread_stays_when_its_agent_leaves(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -233,6 +242,51 @@ async def test_only_a_proven_death_takes_a_thread_and_only_if_that_is_wanted(
             await trio.sleep(100)
         assert rig.telegram.asked() == wanted
         lock.close()
+
+
+async def test_who_was_frozen_and_dies_later_is_dead_too(tmp_path: Path, autojump_clock: MockClock) -> None:
+    rig = Rig(tmp_path, policy="delete", dead=True)
+    await rig.agent("nora")
+    lock = held(rig, "nora")
+    member = rig.registry.by_key("nora")
+    assert member is not None
+    rig.registry.remove(member)
+    async with running(rig), trio.open_nursery() as nursery:
+        nursery.start_soon(rig.clean_ups.watch_for_dead, lambda _: False)
+        await rig.clean_ups.fell_silent(member)
+        await trio.sleep(100)
+        assert "deleteForumTopic" not in rig.telegram.asked()
+        lock.close()
+        await trio.sleep(AGAIN + GRACE + 1)
+        nursery.cancel_scope.cancel("the test is over")
+    assert "deleteForumTopic" in rig.telegram.asked()
+
+
+@pytest.mark.parametrize("dead", [True, False])
+async def test_who_died_while_nobody_led_is_found_after_a_while(
+    tmp_path: Path, autojump_clock: MockClock, *, dead: bool
+) -> None:
+    """Not whoever lives, is here again, was seen leaving, has messages, or has no lock that could prove anything."""
+    earlier = Rig(tmp_path, policy="delete", dead=dead)
+    locks = {}
+    for key in ("died", "lives", "back", "left", "busy", "foreign"):
+        await earlier.agent(key)
+        if key != "foreign":
+            locks[key] = held(earlier, key)
+    for key in ("died", "back", "left", "busy"):
+        locks[key].close()
+    rig = await earlier.successor(waits={"busy": 1})
+    rig.telegram.calls.clear()
+    async with running(rig), trio.open_nursery() as nursery:
+        nursery.start_soon(rig.clean_ups.watch_for_dead, lambda key: key == "left")
+        await rig.agent("back", run=2)
+        await trio.sleep(LOOK_AFTER - 1)
+        assert rig.telegram.calls == []
+        await trio.sleep(100)
+        nursery.cancel_scope.cancel("the test is over")
+    assert rig.telegram.asked() == (["deleteForumTopic"] if dead else [])
+    assert (rig.threads.of_key("died") is None) == dead
+    locks["lives"].close()
 
 
 async def test_the_old_thread_of_who_was_given_another_is_deleted_while_its_agent_is_here(
