@@ -78,7 +78,8 @@ def this_process() -> Holder:
 def describe(profile: Profile) -> str:
     """Who leads the profile according to its lease, for a person."""
     record = read_leader(profile)
-    who = f"process {record.pid}" if record else "a process that has not said who it is"
+    said = record is not None and host.process_state(record.pid, record.holder.birth) != "dead"
+    who = f"process {record.pid}" if record is not None and said else "a process that has not said who it is"
     return f"{who}, profile {profile.name} in {profile.home.root}"
 
 
@@ -169,6 +170,11 @@ async def _look_closely(
         return watch, CannotTell("it has not said who it is")
     try:
         handle = host.open_process(record.pid)
+    except ProcessLookupError:
+        return watch, CannotTell(
+            f"process {record.pid}, which led before, is gone, and the one after it has not said who it is "
+            f"(lsof {profile.leader_lock} does)"
+        )
     except (OSError, OverflowError) as error:
         return watch, CannotTell(f"pid {record.pid} cannot be looked at ({error})")
     with closing(handle):

@@ -20,7 +20,7 @@ from telegram_bus.core.election import Frozen, Healthy, Judgement
 from telegram_bus.core.errors import LeadershipLost, StateError
 from telegram_bus.home import Home, Profile
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.holder import this_process, watch_holder
+from telegram_bus.roles.holder import describe, this_process, watch_holder
 from telegram_bus.roles.leadership import NotNeeded, Times, bot_lock_path, hold_leadership, read_leader
 from telegram_bus.roles.record import LeaderRecord, write_leader
 from telegram_bus.roles.settings import Settings, load_settings, store_settings
@@ -437,6 +437,20 @@ async def spared(profile: Profile, settings: Settings, leader: subprocess.Popen[
         async with hold_leadership(profile, settings, standby=True, report=report, times=QUICK):
             return False
     return host.process_state(leader.pid, birth) == "alive"
+
+
+async def test_a_leader_that_froze_before_it_said_who_it_is_is_not_taken_for_the_one_before_it(
+    profile: Profile, settings: Settings, spawn: Spawn
+) -> None:
+    leader = spawn()
+    leader.send_signal(signal.SIGSTOP)
+    record = read_leader(profile)
+    assert record is not None
+    gone = spawn("fail", wait=False)
+    gone.wait()
+    write_leader(profile, evolve(record, holder=evolve(record.holder, pid=gone.pid), endpoint="/nowhere"))
+    assert "a process that has not said who it is" in describe(profile)
+    assert await spared(profile, settings, leader, f"lsof {profile.leader_lock}")
 
 
 async def watched(profile: Profile, times: Times, enough: Callable[[list[Judgement]], bool]) -> None:
