@@ -112,7 +112,8 @@ def started_ms(instance_id: str) -> int | None:
 
     Ours are `key:pid:ms:random`, those of pi-telegram `pid:ms` (protocol section 3).
     """
-    found = re.fullmatch(r"(?:.*:)?\d+:(\d{1,15})(?::[0-9a-f]{8})?", instance_id, re.ASCII)
+    found = re.fullmatch(r".*:\d+:(\d{1,15}):[0-9a-f]{8}", instance_id, re.ASCII)  # first: those may be eight digits
+    found = found or re.fullmatch(r"(?:.*:)?\d+:(\d{1,15})", instance_id, re.ASCII)
     return int(found[1]) if found else None
 
 

@@ -14,6 +14,7 @@ from telegram_bus.core.identity import (
     delivery_id,
     judge_process,
     ours,
+    started_ms,
 )
 from telegram_bus.core.values import ProtocolIdentity
 
@@ -63,3 +64,17 @@ def test_only_proof_makes_a_process_dead(
 ) -> None:
     """Its pid is gone, or somebody else has it; anything less is not proof."""
     assert judge_process(expected, observed, exists=exists) is judged
+
+
+@pytest.mark.parametrize(
+    ("instance_id", "expected"),
+    [
+        ("nora:123:1796136663262:1234abcd", 1_796_136_663_262),
+        ("nora:123:1796136663262:12345678", 1_796_136_663_262),  # what is random may be digits only
+        ("123:1796136663262", 1_796_136_663_262),
+        ("nora", None),
+        ("nora:123:now", None),
+    ],
+)
+def test_an_instance_id_says_when_its_process_joined(instance_id: str, expected: int | None) -> None:
+    assert started_ms(instance_id) == expected
