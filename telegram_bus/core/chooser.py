@@ -94,8 +94,8 @@ def press_of(rest: str) -> Press | None:
     return Press(int(place), verb, arg)
 
 
-def ask(place: int, waiting: int, choices: Sequence[Choice], *, binding: bool = False) -> str:
-    """The question above the buttons."""
+def ask(place: int, waiting: int, choices: Sequence[Choice], *, binding: bool = False, shared: bool = True) -> str:
+    """The question above the buttons; `shared` says whether agents share the main chat."""
     wait = f"{counted(waiting, 'message waits', 'messages wait')}"
     if not choices:
         where = "in this thread, which no agent has" if place else "here"
@@ -105,12 +105,9 @@ def ask(place: int, waiting: int, choices: Sequence[Choice], *, binding: bool = 
         )
     if binding:
         return "Whose thread shall this be from now on? The agent's present thread is then given up."
-    if place:
-        return (
-            f"No agent has this thread. {wait}: who shall get it?"
-            if waiting == 1
-            else (f"No agent has this thread. {wait}: who shall get them?")
-        )
+    if place or not shared:
+        where = "No agent has this thread. " if place else ""
+        return f"{where}{wait}: who shall get {'it' if waiting == 1 else 'them'}?"
     return f"Whom do you write to? {wait}. Your choice stays until you choose again (/use NAME)."
 
 
@@ -141,11 +138,11 @@ def shown(arg: str) -> tuple[bool, int]:
     return arg.startswith("bind"), int(page) if page.isascii() and page.isdecimal() and len(page) < 6 else 0
 
 
-def closed(verb: Verb, count: int, name: str = "", *, place: int = 1) -> str:
-    """What was done, in the place of the question."""
+def closed(verb: Verb, count: int, name: str = "", *, chosen: bool = False) -> str:
+    """What was done, in the place of the question; `chosen`: the person writes to the agent from now on."""
     many = counted(count, "message")
     match verb:
-        case "give" if place == MAIN:
+        case "give" if chosen:
             return f"You write to {name} now, which got {many}."
         case "give":
             return f"Given to {name}: {many}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 import trio
 from attrs import define, evolve, field
@@ -14,18 +14,22 @@ from telegram_bus.core import chooser
 from telegram_bus.core.chooser import MAIN, Choice
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, BusError, CommitUnknown, StateError
+from telegram_bus.core.outcomes import thread_trouble
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.roles.buttons import Press
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.sharing import Sharing
 from telegram_bus.roles.threads import Call
 from telegram_bus.store import Store, StoredUpdate
+from telegram_bus.store.lobby import Chooser as Asked
 
 __all__ = ["Chooser"]
 
 log = logging.getLogger(__name__)
 
 ANSWERED = "This was answered before."
+
+_NOT_THERE: Final = "message to edit not found"
 
 
 @define(kw_only=True, eq=False)
@@ -65,6 +69,17 @@ class Chooser:
             self._places.add(place)
             lost = one.state == "open" and one.message_id is None
             if lost and self.owner(*place) is None and await self.store.lobby.ask_again(place, self.now_ms()):
+                await self._ask(place, one.waiting)
+
+    async def renew(self) -> None:
+        """Ask anew where a question is not there any more: a person may have deleted it, or the thread around it."""
+        for one in await self.store.lobby.choosers():
+            place = (one.chat_id, one.place)
+            if one.message_id is not None:
+                if await self._stands(one):
+                    continue
+                await self.store.lobby.unask(place, one.message_id)
+            if await self.store.lobby.ask_again(place, self.now_ms()):
                 await self._ask(place, one.waiting)
 
     async def follow(self, changed: Callable[[], Awaitable[None]]) -> None:
@@ -128,12 +143,12 @@ class Chooser:
                 given = await self.store.lobby.give(place, agent.key, message_id) or []
                 waiting = len(given)
         crash.point("after-give")
-        if place[1] == MAIN:
-            user_id = press.user.get("id")
-            if isinstance(user_id, int) and self.sharing.shared(place[0]):
-                await self.sharing.choose(user_id, agent.key)
+        user_id = press.user.get("id")
+        chosen = place[1] == MAIN and self.sharing.shared(place[0])
+        if chosen and isinstance(user_id, int):
+            await self.sharing.choose(user_id, agent.key)
         self._deliver(given, agent.key)
-        return await self._close(place, message_id, chooser.closed(verb, waiting, agent.name, place=place[1]))
+        return await self._close(place, message_id, chooser.closed(verb, waiting, agent.name, chosen=chosen))
 
     def _deliver(self, updates: Iterable[StoredUpdate], key: str) -> None:
         for update in updates:
@@ -154,7 +169,35 @@ class Chooser:
             return
         except BusError as error:
             log.warning("people could not be asked about thread %d: %s", place[1], error)
+            if place[1] != MAIN and isinstance(error, ApiError) and thread_trouble(error) == "not found":
+                await self._ask_in_main(place)
+                return
         await self.store.lobby.asked(place, message_id)
+
+    async def _ask_in_main(self, place: tuple[int, int]) -> None:
+        """Somebody deleted the thread in which messages wait, so that nobody can choose there."""
+        main = (place[0], MAIN)
+        await self.store.lobby.move_to_main(place)
+        self._places.discard(place)
+        self._places.add(main)
+        if await self.store.lobby.ask_again(main, self.now_ms()):
+            waiting = await self.store.lobby.waiting_at(main, None)
+            await self._ask(main, waiting or 0)
+
+    async def _stands(self, one: Asked) -> bool:
+        """Whether a question is there; it offers the agents of now then. An edit of its text might not even leave."""
+        place = (one.chat_id, one.place)
+        shown = self._question(place, one.waiting, self._choices(one.place))
+        if one.state != "open":
+            shown = self._closed(place, chooser.closed("later", one.waiting), again=True)
+        body = {"chat_id": one.chat_id, "message_id": one.message_id, "reply_markup": shown["reply_markup"]}
+        try:
+            await self.call("editMessageReplyMarkup", body, one.chat_id)
+        except ApiError as error:
+            return _NOT_THERE not in error.description.casefold() and thread_trouble(error) != "not found"
+        except BusError as error:
+            log.warning("whether a question is still there is not known: %s", error)
+        return True
 
     async def _show(self, place: tuple[int, int], message_id: int | None, arg: str) -> str | None:
         binding, page = chooser.shown(arg)
@@ -168,10 +211,13 @@ class Chooser:
     async def _close(self, place: tuple[int, int], message_id: int | None, text: str | None) -> str:
         """Say in the question's place what was done; None: it was done before, and what is there says so."""
         if text is not None:
-            again = [[chooser.button("Choose now", chooser.Press(place[1], "show", "give0"))]]
-            markup = {"inline_keyboard": again if await self._waits(place, message_id) else []}
-            await self._edit(place[0], message_id, {"text": text, "reply_markup": markup})
+            shown = self._closed(place, text, again=await self._waits(place, message_id))
+            await self._edit(place[0], message_id, shown)
         return ANSWERED if text is None else text
+
+    def _closed(self, place: tuple[int, int], text: str, *, again: bool) -> dict[str, Any]:
+        rows = [[chooser.button("Choose now", chooser.Press(place[1], "show", "give0"))]] if again else []
+        return {"text": text, "reply_markup": {"inline_keyboard": rows}}
 
     async def _waits(self, place: tuple[int, int], message_id: int | None) -> bool:
         return bool(await self.store.lobby.waiting_at(place, message_id))
@@ -180,7 +226,7 @@ class Chooser:
         self, place: tuple[int, int], waiting: int, choices: list[Choice], *, page: int = 0, binding: bool = False
     ) -> dict[str, Any]:
         rows = chooser.keyboard(place[1], choices, page=page, binding=binding)
-        text = chooser.ask(place[1], waiting, choices, binding=binding)
+        text = chooser.ask(place[1], waiting, choices, binding=binding, shared=self.sharing.shared(place[0]))
         return {"chat_id": place[0], "text": text, "reply_markup": {"inline_keyboard": rows}}
 
     async def _edit(self, chat_id: int, message_id: int | None, params: dict[str, Any]) -> None:

@@ -216,6 +216,7 @@ class LobbyDesk:
     async def _say_of_agents(self, topic: lobby.Topic, info: UpdateInfo) -> None:
         bus = self.term.bus_line()
         if topic == "status":
+            await self.chooser.renew()  # who is told that messages wait for a choice shall find the question
             unowned = sum(one.waiting for one in await self.term.store.lobby.choosers())
             bus = evolve(bus, unowned=unowned)
         said = lobby.answer(topic, bus, self.term.agent_lines(info.sender_id))

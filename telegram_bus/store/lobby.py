@@ -71,6 +71,21 @@ def asked(db: Connection, place: Place, message_id: int | None) -> None:
         db.execute("UPDATE choosers SET message_id = ? WHERE chat_id = ? AND place = ?", (message_id, *place))
 
 
+def unask(db: Connection, place: Place, message_id: int) -> None:
+    """The question is not there any more: people may be asked anew."""
+    db.execute(
+        "UPDATE choosers SET state = 'later', closed_id = max(closed_id, message_id), message_id = NULL "
+        "WHERE chat_id = ? AND place = ? AND message_id = ?",
+        (*place, message_id),
+    )
+
+
+def move_to_main(db: Connection, place: Place) -> None:
+    """The thread is gone: what waits in it waits in the main chat from now on."""
+    db.execute("UPDATE held SET place = 0 WHERE chat_id = ? AND place = ?", place)
+    _done(db, place)
+
+
 def choosers(db: Connection) -> list[Chooser]:
     """All places where something waits."""
     rows = db.execute(
@@ -259,6 +274,14 @@ class LobbyJournal:
     async def asked(self, place: Place, message_id: int | None) -> None:
         """People were asked by this message; None: they could not be."""
         await self._run(lambda db: asked(db, place, message_id))
+
+    async def unask(self, place: Place, message_id: int) -> None:
+        """The question is not there any more: people may be asked anew."""
+        await self._run(lambda db: unask(db, place, message_id))
+
+    async def move_to_main(self, place: Place) -> None:
+        """The thread is gone: what waits in it waits in the main chat from now on."""
+        await self._run(lambda db: move_to_main(db, place))
 
     async def choosers(self) -> list[Chooser]:
         """All places where something waits, the longest wait first."""

@@ -82,10 +82,11 @@ def test_only_what_a_chooser_writes_is_a_press(data: str) -> None:
 
 @given(places, st.integers(0, 10**6), agents, names)
 def test_question_and_answer_fit_a_message(place: int, count: int, choices: list[Choice], name: str) -> None:
-    for binding in (False, True):
-        assert 0 < units(ask(place, count, choices, binding=binding)) < 1_000
-    for verb in ("give", "bind", "later", "ignore"):
-        assert 0 < units(closed(verb, count, name, place=place)) < 1_000
+    for yes in (False, True):
+        assert 0 < units(ask(place, count, choices, binding=yes)) < 1_000
+        assert 0 < units(ask(place, count, choices, shared=yes)) < 1_000
+        for verb in ("give", "bind", "later", "ignore"):
+            assert 0 < units(closed(verb, count, name, chosen=yes)) < 1_000
 
 
 def test_two_keys_with_one_mark_cannot_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

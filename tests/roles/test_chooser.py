@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
 import trio
+from attrs import define, field
 from trio.testing import wait_all_tasks_blocked
 
-from telegram_bus.core.chooser import Press, data_of, mark_of
+from telegram_bus.core.chooser import MAIN, Press, data_of, mark_of
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, CommitUnknown, StateError
-from tests.fakes import CHAT, OWNER, admit, message
+from tests.fakes import CHAT, OWNER, FakeTelegram, admit, message
 from tests.roles.term_rig import Rig, running
 
 PLACE = 99
@@ -205,6 +206,62 @@ async def test_where_nobody_can_be_asked_the_next_message_asks_again(rig: Rig) -
     rig.telegram.results.clear()
     await rig.take(message(2, thread=PLACE))
     assert "2 messages wait" in rig.said[-1]
+
+
+@define(eq=False)
+class Deleting(FakeTelegram):
+    """Telegram in which people delete threads and messages."""
+
+    gone: set[int] = field(factory=set)
+
+    async def call(
+        self, method: str, params: Mapping[str, Any] | None = None, _chat: int | None = None, **more: Any
+    ) -> Any:
+        made = await super().call(method, params, _chat, **more)
+        if {(params or {}).get("message_thread_id"), (params or {}).get("message_id")} & self.gone:
+            what = "message to edit not found" if method.startswith("edit") else "message thread not found"
+            raise ApiError(method, 400, f"Bad Request: {what}")
+        return made
+
+
+async def test_what_waits_in_a_thread_that_was_deleted_is_asked_about_in_the_main_chat() -> None:
+    """At once where the question finds the thread gone, else when somebody asks for the status; and only once."""
+    telegram = Deleting()
+    async with running(Rig(telegram=telegram)) as rig:
+        await rig.agent("nora", 11)
+        telegram.gone.add(98)
+        await rig.take(message(1, thread=98))
+        main = telegram.made("sendMessage")[-1]
+        assert "message_thread_id" not in main
+        assert main["text"] == "1 message waits: who shall get it?"
+        assert buttons(main) == ["nora", "Keep for later", "Ignore"]
+        await rig.take(message(2, thread=PLACE))
+        telegram.gone |= {PLACE, telegram._next}
+        await rig.take(message(3, thread=None, text="/status"))
+        await rig.take(message(4, thread=None, text="/status"))
+        questions = [one for one in telegram.made("sendMessage") if "who shall" in one["text"]]
+        assert [one.get("message_thread_id") for one in questions] == [98, None, PLACE, PLACE]  # the main chat's stands
+        press = {
+            "id": "q5", "from": {"id": OWNER}, "data": data_of(Press(MAIN, "give", mark_of("nora"))),
+            "message": {"message_id": 102, "chat": {"id": CHAT, "type": "supergroup"}},
+        }  # fmt: skip
+        await rig.take({"update_id": 5, "callback_query": press})
+        assert rig.got == [("nora", 1), ("nora", 2)]
+        assert telegram.made("editMessageText")[-1]["text"] == "Given to nora: 2 messages."
+        assert rig.term.sharing.choice_of(OWNER) is None
+
+
+async def test_a_question_that_a_person_deleted_is_asked_anew_with_the_next_status() -> None:
+    telegram = Deleting()
+    async with running(Rig(telegram=telegram)) as rig:
+        await rig.agent("nora", 11)
+        await rig.take(message(1, thread=PLACE))
+        await rig.take(message(2, thread=None, text="/status"))
+        assert len([text for text in rig.said if "who shall" in text]) == 1
+        telegram.gone.add(asked(rig)[0])
+        await rig.take(message(3, thread=None, text="/status"))
+        questions = [one for one in telegram.made("sendMessage") if "who shall" in one["text"]]
+        assert [one["message_thread_id"] for one in questions] == [PLACE, PLACE]
 
 
 async def test_a_thread_that_gets_an_owner_takes_what_waits_with_it(rig: Rig) -> None:
