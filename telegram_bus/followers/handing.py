@@ -94,6 +94,17 @@ class Handing:
         return job
 
     async def _carry_through(self, job: _Job) -> None:
+        frozen = job.frozen
+        try:
+            job.outcome = await self._offer(job)
+        except BusError as fault:  # it stays frozen: the next process of this follower goes on with it
+            log.error("whether %s has the work that was given to it will be asked again: %s", frozen.recipient, fault)  # noqa: TRY400
+            job.outcome = fault
+        del self._jobs[frozen.item]
+        job.over.set()
+
+    async def _offer(self, job: _Job) -> Recipient | RequestRefused:
+        """Who has the work now, or why it is ours again; raises what leaves that open, a full disk too."""
         frozen, inbox = job.frozen, self.member.inbox
         parts = await inbox.item(frozen.item)
         handed = tuple(HandedPart(kind=UPDATE_KINDS[part.kind], body=unmarked(loads(part.body))) for part in parts)
@@ -103,21 +114,17 @@ class Handing:
                     **fields, to=frozen.recipient, token=frozen.token, parts=handed, note=frozen.note
                 )
             )
-            job.outcome = Recipient(str(ack.result["key"]), str(ack.result["name"]), bool(ack.result["present"]))
-            crash.point("before-handed")
-            await self._tell(frozen, job.outcome)
-            await inbox.done(frozen.item)
         except RequestRefused as refused:
             await inbox.thaw(frozen.item)
-            job.outcome = refused
             if not job.callers:
                 log.warning("work could not be given to %s, and is ours again: %s", frozen.recipient, refused)
                 self.member.unread.put_back(parts)
-        except BusError as fault:  # it stays frozen: the next process of this follower goes on with it
-            log.error("whether %s has the work that was given to it will be asked again: %s", frozen.recipient, fault)  # noqa: TRY400
-            job.outcome = fault
-        del self._jobs[frozen.item]
-        job.over.set()
+            return refused
+        recipient = Recipient(str(ack.result["key"]), str(ack.result["name"]), bool(ack.result["present"]))
+        crash.point("before-handed")
+        await self._tell(frozen, recipient)
+        await inbox.done(frozen.item)
+        return recipient
 
     async def _tell(self, frozen: Frozen, to: Recipient) -> None:
         """One line in the thread that the work was asked for in."""
