@@ -268,7 +268,12 @@ class Term:
         """
         if self.commands.handles(call):
             return await self.commands.serve(member, call)
-        call = await self.places.in_place(member, call)
+        try:
+            call = await self.places.in_place(member, call)
+        except RequestRefused as error:
+            if isinstance(error.__cause__, ApiError):
+                self.sharing.refused(error.__cause__)  # threads were switched off, perhaps
+            raise
         make = partial(self.calls.make, member, call, request_id, call_id, enclosed)
         try:
             if call.api_method == "answerCallbackQuery":
@@ -317,6 +322,11 @@ class Term:
         wanted = selector.thread_name if selector.thread_id is None else f"thread {selector.thread_id}"
         if self.sharing.everyone:
             raise RequestRefused(f"agents reach each other in threads, and there are none: {self.sharing.why}")
+        shares = [one for one in self.registry if one is not member and one.shares and self._is_called(one, selector)]
+        if not found and shares:
+            raise RequestRefused(
+                f"agents reach each other in threads, and {wanted} has none: {self.sharing.why or 'it gets one soon'}"
+            )
         if not found:
             here = ", ".join(sorted(other.registration.thread_name or other.key for other in self.registry))
             raise RequestRefused(f"no other agent is called {wanted}; here are: {here}")
@@ -446,6 +456,12 @@ class Term:
         """As a person may have named its thread; else as the leader did."""
         binding = self.threads.of_key(member.key)
         return binding.name if binding is not None else member.registration.thread_name or member.key
+
+    def _is_called(self, member: Member, selector: AgentSelector) -> bool:
+        wanted = selector.thread_name
+        return (
+            selector.thread_id is None and wanted is not None and self.name_of(member).casefold() == wanted.casefold()
+        )
 
     def agent_state(self, key: str) -> AgentState:
         """What an agent is, for the icon of its thread."""

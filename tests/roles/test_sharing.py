@@ -11,7 +11,9 @@ from attrs import evolve
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.core.chooser import MAIN, Press, data_of, mark_of
-from telegram_bus.core.errors import ApiError
+from telegram_bus.core.envelopes import AgentSelector
+from telegram_bus.core.errors import ApiError, RequestRefused
+from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.sharing import SETTLED
@@ -199,9 +201,39 @@ async def test_without_the_right_to_make_threads_those_that_have_one_keep_it(aut
         assert otto.shares
         assert rig.term.sharing.dress("otto", "sendChatAction", {"chat_id": CHAT})["message_thread_id"] == 1
         assert "message_thread_id" not in rig.term.sharing.dress("otto", "sendMessage", {"chat_id": CHAT, "text": "x"})
+        with pytest.raises(RequestRefused, match="otto has none"):
+            await rig.term.resolve(nora, AgentSelector(thread_name="otto"))
         await trio.sleep(SETTLED + 1)
         await rig.take(said(1), message(2, thread=int(nora.target.thread_id or 0) if nora.target else 0))
         assert sorted(rig.got) == [("nora", 2), ("otto", 1)]
+
+
+async def test_a_thread_that_cannot_be_made_anew_has_the_chat_looked_at_again(autojump_clock: MockClock) -> None:
+    """A person deleted it, and then switched threads off."""
+    looked: list[float] = []
+
+    async def learn() -> BotFacts:
+        looked.append(trio.current_time())
+        return PLAIN
+
+    async with running(Rig()) as rig:
+        rig.term.sharing.learn = learn
+        nora = await come(rig, "nora")
+        assert nora.target is not None
+        thread = nora.target.thread_id
+        assert isinstance(thread, int)
+        await rig.term.threads.note(rig.term.threads.book.parked(thread, 1))
+        fault = ApiError("createForumTopic", 400, "Bad Request: the chat is not a forum")
+        rig.telegram.results["createForumTopic"] = fault
+        body = {"chat_id": CHAT, "message_thread_id": thread, "text": "x"}
+        async with trio.open_nursery() as nursery:
+            await nursery.start(rig.term.sharing.run)
+            with pytest.raises(RequestRefused, match="switch on threads"):
+                await rig.term.call_api(nora, Allowed(method="call", args=("sendMessage", body)), "request")
+            await trio.sleep(1)
+            nursery.cancel_scope.cancel("the test is over")
+        assert len(looked) == 1
+        assert rig.term.sharing.everyone
 
 
 async def test_the_chat_is_looked_at_again_when_it_may_have_changed(autojump_clock: MockClock) -> None:
