@@ -228,6 +228,14 @@ async def test_buttons_that_are_no_rows_of_pairs_are_explained(bus: Bus, leader:
     assert leader.of(CallApi) == []
 
 
+async def test_an_urgency_that_there_is_not_is_refused(bus: Bus, leader: FakeLeader) -> None:
+    with pytest.raises(ValueError, match='"final", "progress" or None, not \'high\''):
+        await bus.send("hi", urgency="high")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not 'high'"):
+        await bus.edit(1, "hi", urgency="high")  # type: ignore[arg-type]
+    assert leader.of(CallApi) == []
+
+
 async def test_a_question_that_nobody_could_answer_is_not_asked(bus: Bus, leader: FakeLeader) -> None:
     with pytest.raises(ValueError, match="users must name somebody"):
         await bus.ask_person("Deploy?", ["Yes", "No"], users=[])

@@ -113,6 +113,7 @@ class Sending(Uploading):
         Given as what `send` returned, all its parts are changed: more are sent, those that are too many deleted.
         That nothing had to be changed is no error.
         """
+        _check_urgency(urgency)
         content = content_of(text, markdown=markdown, parse_mode=parse_mode)
         parts = _parts(message) or [self._placed(id_of(message))]
         old = [parts[0], *(one for one in parts[1:] if not files_of(one.raw))][: len(content.bodies)]
@@ -193,6 +194,7 @@ class Sending(Uploading):
         urgency: Urgency | Literal["click"] | None = None,
     ) -> SentMessage:
         """What `send` does; `name` is the scope and the name under which it is done once."""
+        _check_urgency(urgency)
         silent = silent or urgency == "progress"
         content = content_of(text, markdown=markdown, parse_mode=parse_mode, most_parts=most_parts)
         if name[1] is not None:
@@ -318,6 +320,11 @@ class Sending(Uploading):
             thread_id=None if thread_id is None else int(thread_id),
             raw={},
         )
+
+
+def _check_urgency(urgency: str | None) -> None:
+    if urgency not in (None, "click", "final", "progress"):
+        raise ValueError(f'urgency is "final", "progress" or None, not {urgency!r}')
 
 
 def _refuses_markup(error: ApiError, params: dict[str, Any]) -> bool:
