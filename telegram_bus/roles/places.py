@@ -22,7 +22,7 @@ __all__ = ["Places"]
 log = logging.getLogger(__name__)
 
 TOLD_WITHIN: Final = 5.0  # seconds for a follower to take in that its thread is another
-_LATER: Final = ("sendChatAction", "editForumTopic", "closeForumTopic", "deleteForumTopic")  # no output
+_LATER: Final = ("sendChatAction", "closeForumTopic", "deleteForumTopic")  # no output
 
 
 @define(kw_only=True, eq=False)
@@ -42,13 +42,25 @@ class Places:
         Raises RequestRefused while nothing is sent into threads, or where the person deleted that one too.
         """
         own = member.target.thread_id if member.target is not None else None
-        if own is None or call.api_method in _LATER or wire_id(call.body.get("message_thread_id")) != own:
+        if own is None or wire_id(call.body.get("message_thread_id")) != own:
+            return call
+        if call.api_method == "editForumTopic":
+            return self._as_people_call_it(member, call)
+        if call.api_method in _LATER:
             return call
         made = await self.threads.before_output(member.key, member.instance_id)
         if made is None:
             return call
         await self.move(member.key, made)
-        return evolve(call, args=(call.args[0], {**call.body, "message_thread_id": made.thread_id}, *call.args[2:]))
+        return _with(call, message_thread_id=made.thread_id)
+
+    def _as_people_call_it(self, member: Member, call: Allowed) -> Allowed:
+        """A name that a person gave stays: a call that gives another one still proves that the thread is there."""
+        binding = self.threads.of_key(member.key)
+        if binding is None or not binding.by_person or call.body.get("name") in (None, "", binding.name):
+            return call
+        log.info("%s keeps the name that a person gave its thread: %s", member.key, binding.name)
+        return _with(call, name=binding.name)
 
     def note_name(self, binding: Binding) -> None:
         """A thread may have another name: its agent is found by that from now on."""
@@ -81,3 +93,7 @@ class Places:
                 await self.forward(member, telling)
             except BusError as error:
                 log.warning("%s was not told of its new thread: %s", key, error)
+
+
+def _with(call: Allowed, **fields: object) -> Allowed:
+    return evolve(call, args=(call.args[0], {**call.body, **fields}, *call.args[2:]))

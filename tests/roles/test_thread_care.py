@@ -174,6 +174,21 @@ async def test_output_into_a_deleted_thread_goes_into_the_new_one_and_its_agent_
         assert await rig.term.places.in_place(moved, again) is again
 
 
+async def test_an_agent_does_not_rename_a_thread_that_a_person_has_named() -> None:
+    """Its call goes out with that name: whether the thread is there, and an icon, are its business."""
+    async with term_running(TermRig()) as rig:
+        await rig.agent("nora", 11)
+        member = rig.term.registry.by_key("nora")
+        assert member is not None
+        body = {"chat_id": CHAT, "message_thread_id": "11", "name": "busy", "icon_custom_emoji_id": "5"}
+        edit = Allowed(method="call", args=("editForumTopic", body))
+        assert await rig.term.places.in_place(member, edit) is edit
+        await rig.term.threads.note(rig.term.threads.book.renamed(11, "My Nora", by_person=True))
+        assert (await rig.term.places.in_place(member, edit)).body == {**body, "name": "My Nora"}
+        icon = Allowed(method="call", args=("editForumTopic", {**body, "name": ""}))
+        assert await rig.term.places.in_place(member, icon) is icon
+
+
 async def test_an_agent_is_found_by_the_name_that_a_person_gave_its_thread() -> None:
     """At once."""
     async with term_running(TermRig()) as rig:
