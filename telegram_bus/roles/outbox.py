@@ -1,9 +1,9 @@
 """The outbox: calls that must not be made twice, from their acceptance until they are sent, refused or unknown.
 
 A call with an id of its program's choice (`once=…`) is durable from its acceptance on: whoever leads sends it, asked
-again or not. One without an id lives as long as who asks for it, since a program that begins anew asks anew, under
-another id; it is claimed only when it is its turn. Files travel as open descriptors, which end with the leader, so a
-call with files is claimed only, whatever its id.
+again or not. One without an id goes out by this leader, or by the next one if its program lives to ask again: one that
+begins anew asks anew, under another id; it is claimed only when it is its turn. Files travel as open descriptors, which
+end with the leader, so a call with files is claimed only, whatever its id.
 """
 
 from __future__ import annotations
