@@ -75,11 +75,12 @@ def this_process() -> Holder:
     )
 
 
-def describe(profile: Profile) -> str:
-    """Who leads the profile according to its lease, for a person."""
+def describe(profile: Profile, *, living: bool = False) -> str:
+    """Who leads the profile according to its lease, for a person; with `living`, nobody who has ended."""
     record = read_leader(profile)
-    said = record is not None and host.process_state(record.pid, record.holder.birth) != "dead"
-    who = f"process {record.pid}" if record is not None and said else "a process that has not said who it is"
+    if living and record is not None and host.process_state(record.pid, record.holder.birth) == "dead":
+        record = None
+    who = f"process {record.pid}" if record else "a process that has not said who it is"
     return f"{who}, profile {profile.name} in {profile.home.root}"
 
 

@@ -457,7 +457,8 @@ def _in_words(judgement: Judgement, holder: Profile) -> str | None:
         case Frozen():
             return f"the leader was frozen and is being ended: {describe(holder)}"
         case CannotTell(reason):
-            return f"the leader does not renew its lease, but {reason}; end it by hand: {describe(holder)}"
+            who = describe(holder, living=True)
+            return f"the leader does not renew its lease, but {reason}; end it by hand: {who}"
     return None
 
 

@@ -292,7 +292,7 @@ class _Search:
             if isinstance(judgement, CannotTell) and self._lock is not None:
                 self._doubt = (
                     f"the leader neither answers nor renews its lease, but {judgement.reason}; "
-                    f"end it by hand: {describe(self.profile)}"
+                    f"end it by hand: {describe(self.profile, living=True)}"
                 )
 
         await watch_holder(self.profile, judge, may_end=lambda: self._lock is not None, times=self.times)

@@ -449,7 +449,7 @@ async def test_a_leader_that_froze_before_it_said_who_it_is_is_not_taken_for_the
     gone = spawn("fail", wait=False)
     gone.wait()
     write_leader(profile, evolve(record, holder=evolve(record.holder, pid=gone.pid), endpoint="/nowhere"))
-    assert "a process that has not said who it is" in describe(profile)
+    assert "a process that has not said who it is" in describe(profile, living=True)
     assert await spared(profile, settings, leader, f"lsof {profile.leader_lock}")
 
 
