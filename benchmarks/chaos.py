@@ -74,7 +74,6 @@ class Run:
     events: int = 0
     started: float = 0.0
     drained: float = 0.0
-    late: int = 0
     deadline: float = 0.0
     _version: int = 0
 
@@ -260,7 +259,6 @@ class Run:
                 await self._settle()
                 return
             await trio.sleep(0.1)
-        self.late = len(undone(self.said, self.diary()))
 
     async def _settle(self) -> None:
         """Until nothing is to be sent any more, also of what nobody waits for."""
@@ -376,8 +374,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 def _too_little(run: Run, facts: Facts) -> Iterator[str]:
     """What did not happen, and what should not have."""
     wanted = round(run.options.rate * run.options.seconds)
-    if run.late:
-        yield f"time was over before everything was done: {run.late} updates, which are called lost below"
+    texts = undone(facts.said, facts.diary).keys() - facts.dead_letters
+    if texts:
+        yield f"time was over before everything was done: {len(texts)} updates, which are called lost below"
     if (said := sum(map(len, run.said.values()))) < wanted:
         yield f"{said} updates were made, {wanted} were asked for"
     if run.events < run.options.kills:

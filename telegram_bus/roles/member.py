@@ -66,6 +66,7 @@ FAREWELL: Final = 1.0  # for the last request of a follower that leaves
 LONG_ALONE: Final = 3.0  # a successor takes a second or two; longer than this is worth a line
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
+SHORTEST_TERM: Final = 0.25  # a leader that lets go of us sooner than this is not asked again at once
 REFUSED_PAUSE: Final = 5.0  # a refusal does not go away by asking often
 MAINTENANCE: Final = 1.0  # how often the endpoint's public path is looked after
 
@@ -136,6 +137,7 @@ class Member:
     _receiving: receiving.Seat | None = None
     _ids: itertools.count[int] = field(factory=lambda: itertools.count(1))
     _leader_pid: int = 0
+    _terms: int = 0  # registrations so far
     _alone_since: float = 0.0
 
     def __attrs_post_init__(self) -> None:
@@ -245,7 +247,7 @@ class Member:
     async def _stay_registered(self, public: str) -> None:
         pause = FIRST_PAUSE
         while True:
-            began = trio.current_time()
+            began, terms = trio.current_time(), self._terms
             try:
                 await self._join_leader(public)
             except _RegisterAgain:
@@ -260,9 +262,11 @@ class Member:
                 continue
             except (BusError, trio.TooSlowError) as error:
                 self._wait_for_leader(str(error) or "it does not answer")
-            if trio.current_time() - began > LONGEST_PAUSE:  # it was well: every moment counts to have it so again
+            served, lasted = self._terms != terms, trio.current_time() - began
+            if served or lasted > LONGEST_PAUSE:  # that leaders die one after another is no reason to wait longer
                 pause = FIRST_PAUSE
-                continue
+            if lasted > (SHORTEST_TERM if served else LONGEST_PAUSE):
+                continue  # it was well: every moment counts to have it so again
             await trio.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -291,6 +295,7 @@ class Member:
     async def _stay_with(self, client: BusClient, public: str, endpoint: str) -> None:
         secret = home.read_secret(self.profile.follower_secret)
         session = await self._register(client, public, secret)
+        self._terms += 1
         self.session.set(session)
         self.state.set(MemberState(phase="serving"))
         try:

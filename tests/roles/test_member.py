@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 import trio
+import trio.testing
 from attrs import define, field
 
 from telegram_bus.core.codec import loads
@@ -622,3 +623,35 @@ async def test_a_disk_that_fails_is_no_refusal(served: Rig) -> None:
     assert answer.error.code == "ledger-overloaded"
     served.commits.fault = None
     assert (await served.deliver(1)).ok
+
+
+@pytest.mark.parametrize(("registers", "longest"), [(True, 0.0), (False, member_module.LONGEST_PAUSE)])
+async def test_who_was_served_looks_for_the_next_leader_at_once_however_many_die(
+    bus_profile: Profile,
+    seat: HeldSeat,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: trio.testing.MockClock,
+    registers: bool,
+    longest: float,
+) -> None:
+    """Where none serves it the pauses grow instead, to a second and its spread."""
+    began: list[float] = []
+    ended: list[float] = []
+
+    async def join_leader(member: Member, _public: str) -> None:
+        began.append(trio.current_time())
+        await trio.sleep(0.5)
+        if registers:
+            member._terms += 1
+        ended.append(trio.current_time())
+        raise NoLeader("the connection to the leader ended")
+
+    monkeypatch.setattr(Member, "_join_leader", join_leader)
+    inbox, _ = memory_inbox()
+    member = member_for(bus_profile, seat, inbox)
+    with trio.move_on_after(30):
+        await member._stay_registered("endpoint")
+    pauses = [start - end for start, end in zip(began[1:], ended, strict=False)]
+    assert len(pauses) > 10
+    assert max(pauses) == pytest.approx(longest, abs=0.5)
+    assert (max(pauses) == 0.0) is registers
