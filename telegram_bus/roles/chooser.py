@@ -27,7 +27,7 @@ __all__ = ["Chooser"]
 
 log = logging.getLogger(__name__)
 
-ANSWERED = "This was answered before."
+ANSWERED = "This was answered before, or is asked anew below."
 
 _NOT_THERE: Final = "message to edit not found"
 

@@ -64,7 +64,7 @@ async def test_who_is_chosen_gets_all_of_it_in_order_and_once(rig: Rig) -> None:
     await rig.take(pressed(5, IGNORE, question))
     assert rig.got == [("nora", 1), ("nora", 2)]
     answers = [params["text"] for params in rig.telegram.made("answerCallbackQuery")]
-    assert sorted(answers) == ["Given to nora: 2 messages.", "This was answered before.", "This was answered before."]
+    assert sorted(answers) == ["Given to nora: 2 messages.", "This was answered before, or is asked anew below.", "This was answered before, or is asked anew below."]
     (edit,) = rig.telegram.made("editMessageText")
     assert edit["text"] == "Given to nora: 2 messages."
     assert buttons(edit) == []
