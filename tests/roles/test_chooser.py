@@ -13,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 from telegram_bus.core.chooser import MAIN, Press, data_of, mark_of
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, CommitUnknown, StateError
+from telegram_bus.roles.chooser import ANSWERED
 from tests.fakes import CHAT, OWNER, FakeTelegram, admit, message
 from tests.roles.term_rig import Rig, running
 
@@ -64,7 +65,7 @@ async def test_who_is_chosen_gets_all_of_it_in_order_and_once(rig: Rig) -> None:
     await rig.take(pressed(5, IGNORE, question))
     assert rig.got == [("nora", 1), ("nora", 2)]
     answers = [params["text"] for params in rig.telegram.made("answerCallbackQuery")]
-    assert sorted(answers) == ["Given to nora: 2 messages.", "This was answered before, or is asked anew below.", "This was answered before, or is asked anew below."]
+    assert sorted(answers) == ["Given to nora: 2 messages.", ANSWERED, ANSWERED]
     (edit,) = rig.telegram.made("editMessageText")
     assert edit["text"] == "Given to nora: 2 messages."
     assert buttons(edit) == []
