@@ -108,7 +108,9 @@ async def probe(endpoint: str, seconds: float) -> ProbeResult:
                     return "unreachable"  # it closed: no line of ours is worth that, so it is going away
             except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError, ValueError):
                 return "unreachable"  # ValueError: a path that no socket can have
-            except (OSError, trio.BrokenResourceError):
+            except (OSError, trio.BrokenResourceError) as error:
+                if isinstance(error, OSError) and error.errno is None:
+                    return "unreachable"  # a path that is too long for a socket
                 # a full queue of connections looks like this, and a frozen leader has one
                 await trio.sleep(POLL * 2)
     return "unanswered"

@@ -20,7 +20,7 @@ from telegram_bus.core.election import Frozen, Healthy, Judgement
 from telegram_bus.core.errors import LeadershipLost, StateError
 from telegram_bus.home import Home, Profile
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.holder import describe, this_process, watch_holder
+from telegram_bus.roles.holder import describe, probe, this_process, watch_holder
 from telegram_bus.roles.leadership import NotNeeded, Times, bot_lock_path, hold_leadership, read_leader
 from telegram_bus.roles.record import LeaderRecord, write_leader
 from telegram_bus.roles.settings import Settings, load_settings, store_settings
@@ -564,3 +564,8 @@ async def test_a_lease_that_cannot_be_renewed_is_said_once_and_loses_nothing(
         os.close(lock.descriptor)
         lock.descriptor = ours
     assert caplog.text.count("cannot look at or renew") == 1
+
+
+@pytest.mark.parametrize("endpoint", ["/nowhere/at/all", "/tmp/" + "x" * 200, "/tmp/\0"])
+async def test_where_no_socket_can_be_there_is_nobody_who_keeps_us_waiting(endpoint: str) -> None:
+    assert await probe(endpoint, 60.0) == "unreachable"
