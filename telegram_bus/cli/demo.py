@@ -27,9 +27,14 @@ __all__ = ["add_parser"]
 _EPILOG: Final = """\
 Everything runs on 127.0.0.1 and in a temporary directory, and is gone when it ends.
 
+exit codes:
+  0  it ended, or the agent answered
+  1  failed, for the reason on stderr
+  2  usage
+
 examples:
-  telegram-bus demo                  a page with two threads; Ctrl-C ends it
-  telegram-bus demo --say hello      write to the first agent, print its answer, end
+  telegram-bus demo                a page with two threads; Ctrl-C ends it
+  telegram-bus demo --say hello    write to the first agent, print its answer
 """
 
 _SHELL_AGENT: Final = r"""
@@ -52,7 +57,9 @@ _LOOK: Final = 0.2
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command and its options."""
-    parser = subparsers.add_parser("demo", description=__doc__, epilog=_EPILOG)
+    parser = subparsers.add_parser(
+        "demo", usage="telegram-bus demo [--say TEXT] [--port N]", description=__doc__, epilog=_EPILOG
+    )
     parser.add_argument("--say", metavar="TEXT", help="write this to the first agent, print what comes back, and end")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="the page's port (default: any free one)")
     parser.set_defaults(run=run)

@@ -29,24 +29,28 @@ if TYPE_CHECKING:
 __all__ = ["add_parser"]
 
 _EPILOG: Final = """\
-A message in the thread becomes a line on the program's stdin (several lines stay several), and what the
-program prints becomes messages: after 0.3 s of silence, or 3,500 characters. Control sequences are removed.
-The program's end is told in the thread, with its exit status. A message that comes while the program is
-down waits for its next start under the same name.
+A message in the thread becomes a line on the program's stdin (several lines stay several), and what the program prints
+becomes messages: after 0.3 s of silence, or 3,500 characters. Control sequences are removed. The program's end is told
+in the thread, with its exit status. A message that comes while the program is down waits for its next start under the
+same name.
 
-With --jsonl both ways are JSON lines instead, with every feature of the Python API: updates and answers on
-stdin, requests on stdout; docs/jsonl.md describes them. The program then says itself what it has to say.
+With --jsonl both ways are JSON lines instead, with every feature of the Python API: updates and answers on stdin,
+requests on stdout; docs/jsonl.md describes them. The program then says itself what it has to say.
 
-stderr goes to program.log in the follower's directory, or to the terminal when there is one. Ctrl-C and
-SIGTERM end the program and all of its process group; asked a second time, at once. The program gets this
-environment without the bot's token and the secrets of the bus, and with TELEGRAM_BUS_PARENT=KEY.
+stderr goes to program.log in the follower's directory, or to the terminal when there is one. Ctrl-C and SIGTERM end
+the program and all of its process group; asked a second time, at once. The program gets this environment without the
+bot's token and the secrets of the bus, and with TELEGRAM_BUS_PARENT=KEY.
 
-exit codes: 0 the program succeeded or was stopped by you, 1 it failed, 2 it cannot be started
+exit codes:
+  0  the program succeeded or was stopped by you
+  1  it failed
+  2  it cannot be started
 
 examples:
-  telegram-bus follower --name shell -- sh -c 'while read -r line; do echo "you said: $line"; done'
+  telegram-bus follower --name shell -- sh -c \\
+      'while read -r line; do echo "you said: $line"; done'
   telegram-bus follower --name calculator --pty -- bc -q
-  telegram-bus follower --name poll --jsonl -- python examples/jsonl_agent.py
+  telegram-bus follower --name poll --jsonl -- python poll.py
 """
 
 _LOG_LIMIT: Final = 4 << 20

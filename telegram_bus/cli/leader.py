@@ -16,11 +16,19 @@ __all__ = ["add_parser"]
 
 _EPILOG = """\
 The bot's token is never an option, because others can read a command line. Give it in $TELEGRAM_BOT_TOKEN, or name a
-file (--token-file) or a command that prints it (--token-command). What you give once is kept in the profile.
+file (--token-file) or a command that prints it (--token-command). What you give once is kept in the profile: the next
+time `telegram-bus leader` is enough.
+
+exit codes:
+  0  it was told to end (Ctrl-C, SIGTERM, `telegram-bus stop`)
+  1  failed, or another process leads this bot
+  2  usage or a setting
 
 examples:
   TELEGRAM_BOT_TOKEN=… telegram-bus leader --chat 123456789
-  telegram-bus leader --token-command "pass show my-bot" --chat -1001234567890 --allow 123456789
+  telegram-bus leader --token-command "pass show my-bot" \\
+      --chat -1001234567890 --allow 123456789
+  telegram-bus leader --replace    after an upgrade
 """
 
 
@@ -41,6 +49,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "leader",
         help="run the leader in the foreground",
+        usage="telegram-bus leader --chat ID [OPTION …]",
         description="Run the leader: it polls Telegram for one bot and serves the followers of one profile.",
         epilog=_EPILOG,
     )
@@ -66,7 +75,7 @@ def add_parser(subparsers: Any) -> None:
         "--delete-webhook", action="store_true", help="remove a webhook that takes this bot's updates away from us"
     )
     parser.add_argument("--token", nargs="?", action=_NoToken, help=argparse.SUPPRESS)
-    parser.add_argument("--verbose", action="store_true", help="say more")
+    parser.add_argument("--verbose", action="store_true", help="log more")
     parser.add_argument("--detached", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--spare", action="store_const", const=True, dest="as_spare", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "last_lines", "new_lines", "readable"]
 
 _EPILOG: Final = """\
+A leader in the foreground logs to its terminal; one that a follower, or `telegram-bus start`, has started logs into
+the file that is shown here.
+
+exit codes:
+  0  shown
+  1  the last leader ran in the foreground, or the file cannot be read
+  2  usage
+  3  no leader has a log
+
 examples:
   telegram-bus logs            the last 50 lines
   telegram-bus logs -n 5 -f    the last 5, and what comes, until Ctrl-C
@@ -49,7 +58,9 @@ _COLOURS: Final[dict[str, Colour]] = {
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command and its options."""
-    parser = subparsers.add_parser("logs", description=__doc__, epilog=_EPILOG)
+    parser = subparsers.add_parser(
+        "logs", usage="telegram-bus logs [-n N] [-f] [--audit]", description=__doc__, epilog=_EPILOG
+    )
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written, until Ctrl-C")
     parser.add_argument("-n", "--lines", metavar="N", type=_count, default=50, help="how many of the last lines (50)")
     parser.add_argument("--audit", action="store_true", help="the audit log: who was refused what, and by which rule")
@@ -190,7 +201,6 @@ def _print(line: bytes, colours: bool) -> None:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError("not below 0")
-    return number
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines: 0 or more")
+    return int(text)

@@ -31,33 +31,79 @@ COMMANDS: Final = {
 }
 """Each command's module, imported only when it is chosen: `telegram-bus status` shall answer at once."""
 
-_DESCRIPTION = """\
-Many programs share one Telegram bot: one leader polls, every follower gets its own chat thread.
-"""
+_DESCRIPTION: Final = "Many programs share one Telegram bot: one leader polls, every follower gets its own chat thread."
 
-_EPILOG = """\
+_EPILOG: Final = """\
 first steps:
-  telegram-bus demo                                  try it without a bot
-  telegram-bus leader --chat 123456789               with your bot's token in $TELEGRAM_BOT_TOKEN
-  telegram-bus follower --name build -- sh build.sh  a thread for a program of yours
-  telegram-bus COMMAND --help                        everything about a command
+  telegram-bus demo                          try it without a bot
+  telegram-bus leader --chat 123456789       lead, with your bot's token in
+                                             $TELEGRAM_BOT_TOKEN
+  telegram-bus follower --name sums -- bc    give a program a thread
+  telegram-bus COMMAND --help                everything about a command
 
-exit codes: 0 done, 1 failed, 2 usage or settings, 3 no leader, 4 refused, 5 time over
+exit codes:
+  0  done
+  1  failed
+  2  usage or settings
+  3  no leader
+  4  refused
+  5  the time is over
 """
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Wraps paragraphs to the terminal; a line that is indented stays as it is, and no option is cut at its hyphens."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines: list[str] = []
+        words: list[str] = []
+        for line in [*text.strip("\n").split("\n"), ""]:
+            if line[:1].strip():
+                words += line.split()
+                continue
+            lines += _wrapped(" ".join(words), width)
+            words.clear()
+            lines.append(line)
+        return "\n".join(indent + line for line in lines).rstrip()
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return _wrapped(" ".join(text.split()), width)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    import textwrap  # noqa: PLC0415 - as argparse does: for help only
+
+    return textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=False)
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose help keeps its line breaks."""
+    """A parser whose complaints begin with what is wrong, and end with where to read on."""
 
     def __init__(self, **options: object) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", _Formatter)
         super().__init__(**options, allow_abbrev=False)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(faults.USAGE, f"{self.prog}: {message}\n{self.format_usage()}more: {self.prog} --help\n")
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """A complaint about words that nobody asked for, with the option that may be meant."""
+        import difflib  # noqa: PLC0415 - needed for this message only
+
+        word = next((one for one in unknown if one.startswith("-")), unknown[0]).partition("=")[0]
+        near = difflib.get_close_matches(word, self._option_string_actions, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        self.error(f"there is no option {word}{hint}" if word.startswith("-") else f"{word!r} is one word too many")
 
 
 class _CommandParser(_Parser):
     """A command's own parser: the global options are understood behind the command too."""
 
     def __init__(self, **options: object) -> None:
+        about = str(options.get("description") or "")
+        if about.startswith("`"):  # a module's docstring begins with the command's name, which stands above anyway
+            about = about.partition(": ")[2]
+            options["description"] = about[:1].upper() + about[1:]
         super().__init__(**options, conflict_handler="resolve")
         _add_global_options(self, default=argparse.SUPPRESS)
 
@@ -77,7 +123,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parse(argv: list[str]) -> argparse.Namespace:
     head = _head_parser()
-    chosen = head.parse_args(argv)
+    chosen, unknown = head.parse_known_args(argv)
+    if unknown:
+        head.refuse(unknown)
     if chosen.command in {None, "help"}:
         head.print_help()
         raise SystemExit(0)
@@ -86,8 +134,12 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser = _Parser(prog="telegram-bus")
     _add_global_options(parser, default=None)
     module = importlib.import_module(COMMANDS[chosen.command][0])
-    module.add_parser(parser.add_subparsers(parser_class=_CommandParser, required=True))
-    return parser.parse_args(argv)
+    subparsers = parser.add_subparsers(parser_class=_CommandParser, required=True)
+    module.add_parser(subparsers)
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        subparsers.choices[chosen.command].refuse(unknown)
+    return arguments
 
 
 def _head_parser() -> _Parser:
@@ -97,7 +149,7 @@ def _head_parser() -> _Parser:
     parser = _Parser(
         prog="telegram-bus",
         usage="telegram-bus [--profile NAME] [--home DIRECTORY] COMMAND …",
-        description=f"{_DESCRIPTION}\ncommands:\n{table}",
+        description=f"{_DESCRIPTION}\n\ncommands:\n{table}",
         epilog=_EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"telegram-bus {__version__}")
@@ -123,5 +175,5 @@ def _unknown(parser: argparse.ArgumentParser, command: str) -> NoReturn:
     import difflib  # noqa: PLC0415 - needed for this message only
 
     near = difflib.get_close_matches(command, COMMANDS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"the commands are: {', '.join(COMMANDS)}"
+    hint = f"did you mean {near[0]}?" if near else f"the commands are: {', '.join(COMMANDS)}"
     parser.error(f"there is no command {command!r}; {hint}")

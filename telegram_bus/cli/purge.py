@@ -19,7 +19,16 @@ _EPILOG: Final = """\
 The leader does this by itself once an hour: with updates a day after they were dealt with, with ids after two days,
 with the owners of messages after 90 days (settings keep_updates, keep_ids, keep_owners). What waits is never deleted.
 
-exit codes: 0 done, 3 there is no leader, 5 it does not answer
+exit codes:
+  0  done
+  2  usage
+  3  there is no leader
+  4  it refused
+  5  it does not answer
+
+examples:
+  telegram-bus purge
+  telegram-bus purge --settled    also what was dealt with a minute ago
 """
 
 _PATIENCE: Final = 30.0
@@ -28,7 +37,9 @@ _PATIENCE: Final = 30.0
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command and its options."""
-    parser = subparsers.add_parser("purge", description=__doc__, epilog=_EPILOG)
+    parser = subparsers.add_parser(
+        "purge", usage="telegram-bus purge [--settled] [--json]", description=__doc__, epilog=_EPILOG
+    )
     parser.add_argument(
         "--settled", action="store_true", help="also every update that was dealt with, with its text, however new"
     )

@@ -26,22 +26,26 @@ if TYPE_CHECKING:
 __all__ = ["add_parser"]
 
 _EPILOG: Final = """\
-The text stands behind the options, or comes from stdin. What is too long for one message becomes several, and
-beyond 8 a file. The ids of the messages are printed, one a line.
+The text stands behind the options, or comes from stdin. What is too long for one message becomes several, and beyond 8
+a file. The ids of the messages are printed, one a line.
 
-With --stream the message grows while stdin is being read: for a program that thinks aloud. With --once a script
-that runs again sends nothing again: what was sent under that name in the last 48 h is printed.
+With --stream the message grows while stdin is being read: for a program that thinks aloud. With --once a script that
+runs again sends nothing again: what was sent under that name in the last 48 h is printed.
 
 NAME is a follower as any other, with a thread of its own. One that runs has its thread for itself.
 
-exit codes: 0 it was sent, 1 Telegram refused it or its outcome is not known, 2 usage, 4 the leader refused, 5 the
-time is over
+exit codes:
+  0  it was sent
+  1  Telegram refused it or its outcome is not known
+  2  usage
+  4  the leader refused
+  5  the time is over
 
 examples:
   telegram-bus send --name backup "The backup is done."
-  make report | telegram-bus send --name build --markdown --once "report $BUILD"
+  make report | telegram-bus send --name build --once "report $BUILD"
   telegram-bus send --name build --file report.pdf --file log.txt "Build 17"
-  llm "why is the sky blue" | telegram-bus send --name sky --markdown --stream
+  llm "why is the sky blue" | telegram-bus send --name sky --stream
 """
 
 _PATIENCE: Final = 60.0

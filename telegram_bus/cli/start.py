@@ -21,11 +21,19 @@ if TYPE_CHECKING:
 __all__ = ["add_parser"]
 
 _EPILOG: Final = """\
-The settings are those of the last `telegram-bus leader`, which also says what can be set. Followers start
-a leader by themselves when they find none, unless `telegram-bus stop` said that there shall be none.
+The settings are those of the last `telegram-bus leader`, which also says what can be set. Followers start a leader by
+themselves when they find none, unless `telegram-bus stop` said that there shall be none.
 
-exit codes: 0 a leader runs, 2 there are no settings, 3 it did not start (see telegram-bus logs),
-5 it took more than 60 s
+exit codes:
+  0  a leader runs
+  1  a file or directory cannot be used
+  2  there are no settings, or they are wrong
+  3  it did not start (see telegram-bus logs)
+  5  it took more than 60 s
+
+examples:
+  telegram-bus start
+  telegram-bus --profile work start
 """
 
 _PATIENCE: Final = 60.0
@@ -34,7 +42,9 @@ _PATIENCE: Final = 60.0
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = subparsers.add_parser("start", description=__doc__, epilog=_EPILOG)
+    parser = subparsers.add_parser(
+        "start", usage="telegram-bus start [--profile NAME]", description=__doc__, epilog=_EPILOG
+    )
     parser.set_defaults(run=run)
 
 

@@ -21,22 +21,32 @@ __all__ = ["add_parser", "render"]
 
 _EPILOG: Final = """\
 --json prints one object, whose fields only ever get more:
-  version, state, detail   of the leader; detail is null or says why it cannot work
-  states [{state, detail}] all states there are, the worst first; state and detail are those of the first
-  installed_version        of this command: a leader that is older is worth replacing
-  pid, epoch, since_ms     its process, its term, when the term began (ms since 1970)
-  bot {id, username}       chat {id, kind}
-  last_poll_ms, waiting    the last answer of Telegram; updates that nobody took yet
+  version, state, detail   of the leader; detail is null, or why it cannot work
+  states                   [{state, detail}]: all there are, the worst first
+  installed_version        of this command; an older leader is worth replacing
+  pid, epoch, since_ms     its process, its term, when the term began
+  bot, chat                {id, username}, {id, kind}
+  last_poll_ms             when Telegram last answered
+  waiting                  updates that wait for their followers
   standby                  whether a spare leader is ready to take over
-  sends {waiting, unknown, unknown_calls [{key, method, since_ms}], parked [{chat_id, why}]}
-                           messages not settled yet; those that perhaps went out, and the newest 20 of them (each has a
-                           button "Send again" in its thread); chats that nothing can be sent to
-  followers [{key, name, chat_id, thread_id, slot, joined_ms, connected_at_ms, last_heartbeat_ms, state, waiting,
-             sending, unknown}]   sending and unknown: what sends has of this follower
+  sends                    {waiting, unknown, unknown_calls, parked}: messages
+                           not settled yet; those that perhaps went out, and
+                           the newest 20 of them; chats that take nothing
+  followers                [{key, name, chat_id, thread_id, slot, pid, state,
+                           joined_ms, connected_at_ms, last_heartbeat_ms,
+                           waiting, sending, unknown, activity}]
+Times are milliseconds since 1970. docs/commands.md explains each field.
 
-exit codes: 0 there is a leader, 3 there is none, 5 it does not answer
+exit codes:
+  0  there is a leader
+  1  a file cannot be read
+  2  usage
+  3  there is no leader
+  4  it refused (a wrong secret)
+  5  it does not answer
 
-example:
+examples:
+  telegram-bus status
   telegram-bus status --json | jq -r '.followers[] | .name'
 """
 
@@ -45,7 +55,7 @@ _GOOD: Final = frozenset({"serving", "running", "polling", "leading", "live", "r
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command and its options."""
-    parser = subparsers.add_parser("status", description=__doc__, epilog=_EPILOG)
+    parser = subparsers.add_parser("status", usage="telegram-bus status [--json]", description=__doc__, epilog=_EPILOG)
     parser.add_argument("--json", action="store_true", help="one JSON object, for programs")
     parser.set_defaults(run=run)
 

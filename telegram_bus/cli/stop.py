@@ -23,7 +23,17 @@ _EPILOG: Final = """\
 The leader finishes what it is sending and ends. Followers keep running and wait, until somebody runs
 `telegram-bus start` or `telegram-bus leader`.
 
-exit codes: 0 no leader runs (any more), 3 this profile has never had one, 5 it did not end in time
+exit codes:
+  0  no leader runs (any more)
+  1  a file cannot be written
+  2  usage
+  3  there is no such profile
+  4  the leader refused (a wrong secret)
+  5  it did not end within 20 s
+
+examples:
+  telegram-bus stop
+  telegram-bus --profile work stop
 """
 
 _PATIENCE: Final = 20.0
@@ -34,7 +44,9 @@ _LOOK: Final = 0.02
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
-    parser = subparsers.add_parser("stop", description=__doc__, epilog=_EPILOG)
+    parser = subparsers.add_parser(
+        "stop", usage="telegram-bus stop [--profile NAME]", description=__doc__, epilog=_EPILOG
+    )
     parser.set_defaults(run=run)
 
 

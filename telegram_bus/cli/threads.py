@@ -22,26 +22,50 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "render"]
 
 _EPILOG: Final = """\
-  list                    who has which thread, which are being made, which shall go
-  rename KEY NAME         give a thread another name; it stays, as one that you give in Telegram does
-  bind KEY THREAD_ID      give a thread to a follower; its present one stays in the chat, and is nobody's
-  unbind KEY              forget whose a thread is; its follower gets a new one
-  sync [KEY …]            find out whether the threads are there: one call for each, within the chat's budget
-  clean [KEY …]           close or delete the threads of followers that are proven to be gone; nothing of one that
-                          lives, or that messages wait for. With --dry-run: show which
+actions:
+  list                  who has which thread, which are being made or shall go
+  rename KEY NAME       give a thread another name; it stays, as one that you
+                        give in Telegram does
+  bind KEY THREAD_ID    give a thread to a follower; its present one stays in
+                        the chat, and is nobody's
+  unbind KEY            forget whose a thread is; its follower gets a new one
+  sync [KEY …]          find out whether the threads are there: one call for
+                        each, within the chat's budget
+  clean [KEY …]         close or delete the threads of followers that are
+                        proven to be gone; nothing of one that lives, or that
+                        messages wait for
 
---json prints one object: of `list` {chat_id, outage, threads: [{key, name, chat_id, thread_id, link, state, here,
-named_by_person, waiting, since_ms}], making: [{key, name, since_ms, looked_for}], clean_ups: [{key, thread_id, how,
-why, since_ms}]}; of rename, bind, unbind {key, name, thread_id}; of `sync` {there, gone, unknown}, of `clean`
-{how, done, left, kept: {KEY: why}}, with keys
+--json prints one object:
+  list                  {chat_id, outage, threads, making, clean_ups}, of
+                        threads [{key, name, chat_id, thread_id, link, state,
+                        here, named_by_person, waiting, since_ms}],
+                        making [{key, name, since_ms, looked_for}],
+                        clean_ups [{key, thread_id, how, why, since_ms}]
+  rename, bind, unbind  {key, name, thread_id}
+  sync                  {there, gone, unknown}, each a list of keys
+  clean                 {how, done, left, kept}; kept is {KEY: why}
 
-exit codes: 0 done, 1 a thread is gone or was not cleaned up, 2 usage, 3 there is no leader, 4 refused, 5 no answer
+exit codes:
+  0  done
+  1  a thread is gone or was not cleaned up
+  2  usage
+  3  there is no leader
+  4  refused
+  5  it does not answer
 
 examples:
   telegram-bus threads list
   telegram-bus threads rename build-server "Build server"
   telegram-bus threads clean --how delete --dry-run
 """
+
+_USAGE: Final = """\
+telegram-bus threads list [--json]
+       telegram-bus threads rename KEY NAME
+       telegram-bus threads bind KEY THREAD_ID
+       telegram-bus threads unbind KEY
+       telegram-bus threads sync [KEY …]
+       telegram-bus threads clean [KEY …] [--how HOW] [--dry-run]"""
 
 _ACTIONS: Final = ("list", "rename", "bind", "unbind", "sync", "clean")
 
@@ -54,11 +78,11 @@ _ROUNDS: Final = 60
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command and its options."""
-    parser = subparsers.add_parser("threads", description=__doc__, epilog=_EPILOG)
-    parser.add_argument("action", choices=_ACTIONS)
+    parser = subparsers.add_parser("threads", usage=_USAGE, description=__doc__, epilog=_EPILOG)
+    parser.add_argument("action", choices=_ACTIONS, metavar="ACTION", help="one of those below")
     parser.add_argument("words", nargs="*", metavar="KEY", help="the follower's key, and what the action needs more")
-    parser.add_argument("--how", choices=("close", "delete"), help="what `clean` does; else as the leader's --clean-up")
-    parser.add_argument("--dry-run", action="store_true", help="`clean` only shows what it would do")
+    parser.add_argument("--how", choices=("close", "delete"), help="clean: what to do; else as the leader's --clean-up")
+    parser.add_argument("--dry-run", action="store_true", help="clean: only show what it would do")
     parser.add_argument("--json", action="store_true", help="one JSON object, for programs")
     parser.set_defaults(run=run)
 

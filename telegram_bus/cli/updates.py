@@ -26,10 +26,19 @@ _EPILOG: Final = """\
 An update is set aside when its agent, being there, refused it 20 times (`rejected`), or was away for too long
 (`expired`). It is kept for a week. `retry` has it delivered after all; `drop` lets go of it, and of one that waits.
 
---json prints one object: of `list` {updates: [{id, update_id, kind, key, chat_id, thread_id, text, admitted_ms,
-attempts, outcome, settled_ms, reason}], waiting, set_aside}, of the others {done: [id], unknown: [id]}
+--json prints one object:
+  list                  {updates, waiting, set_aside}, of updates
+                        [{id, update_id, kind, key, chat_id, thread_id, text,
+                        admitted_ms, attempts, outcome, settled_ms, reason}]
+  retry, drop           {done, unknown}, each a list of ids
 
-exit codes: 0 done, 1 an id is unknown or of another state, 3 there is no leader, 5 it does not answer
+exit codes:
+  0  done
+  1  an id is unknown or of another state
+  2  usage
+  3  there is no leader
+  4  it refused
+  5  it does not answer
 
 examples:
   telegram-bus updates list
@@ -37,14 +46,19 @@ examples:
   telegram-bus updates drop --all
 """
 
+_USAGE: Final = """\
+telegram-bus updates list [--json]
+       telegram-bus updates retry ID … | --all
+       telegram-bus updates drop ID … | --all"""
+
 _TEXT: Final = 40  # characters of a text in the table
 _MOST: Final = 1_000  # the leader lists no more at once
 
 
 def add_parser(subparsers: Any) -> None:
     """Adds the command and its options."""
-    parser = subparsers.add_parser("updates", description=__doc__, epilog=_EPILOG)
-    parser.add_argument("action", choices=("list", "retry", "drop"))
+    parser = subparsers.add_parser("updates", usage=_USAGE, description=__doc__, epilog=_EPILOG)
+    parser.add_argument("action", choices=("list", "retry", "drop"), metavar="ACTION", help="list, retry or drop")
     parser.add_argument("ids", nargs="*", type=int, metavar="ID", help="which ones, by the ID of the list")
     parser.add_argument("--all", action="store_true", help="all that were set aside")
     parser.add_argument("--json", action="store_true", help="one JSON object, for programs")

@@ -18,7 +18,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until-eof", action="store_true", help="also end when standard input ends")
     parser.add_argument("--data", type=Path, metavar="DIR", help="keep the state there across restarts")
     parser.add_argument("--script", type=Path, metavar="FILE", help="play a scenario, print the bot's answers, and end")
-    parser.add_argument("--bot-within", type=float, default=60.0, metavar="SECONDS", help="until the bot polls (60)")
+    parser.add_argument(
+        "--bot-within",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="with --script: how long to wait until the bot polls (60)",
+    )
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="with --script: the bot to run, after --")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -139,9 +140,30 @@ def test_a_wrong_option_is_a_usage_error(seen: list[argparse.Namespace], capsys:
 
 def test_a_mistyped_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["statsu"]) == faults.USAGE
-    assert "did you mean 'status'?" in capsys.readouterr().err
+    assert "did you mean status?" in capsys.readouterr().err
     assert command_line.main(["xyzzy"]) == faults.USAGE
     assert "demo, leader, follower" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["status", "--jsno"], "telegram-bus status: there is no option --jsno; did you mean --json?"),
+        (["logs", "--line=3"], "telegram-bus logs: there is no option --line; did you mean --lines?"),
+        (["--hom", "x", "status"], "telegram-bus: there is no option --hom; did you mean --home?"),
+        (["purge", "--xyzzy"], "telegram-bus purge: there is no option --xyzzy"),
+        (["purge", "all"], "telegram-bus purge: 'all' is one word too many"),
+        (["logs", "-n", "-3"], "telegram-bus logs: argument -n/--lines: '-3' is no number of lines: 0 or more"),
+        (["logs", "-n", "few"], "telegram-bus logs: argument -n/--lines: 'few' is no number of lines: 0 or more"),
+    ],
+)
+def test_a_complaint_begins_with_what_is_wrong_and_ends_with_where_to_read_on(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line.main(argv) == faults.USAGE
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first == said
+    assert last == f"more: {said.partition(': ')[0]} --help"
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"], ["-h"]])
@@ -157,6 +179,24 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     text = capsys.readouterr().out
     assert f"telegram-bus {command}" in text
     assert "--profile" in text
+
+
+@pytest.mark.parametrize("command", ["", *command_line.COMMANDS])
+def test_help_fits_into_80_columns_and_ends_with_exit_codes_and_examples(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    command_line.main([*filter(None, [command]), "--help"])
+    text = capsys.readouterr().out
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    if command:
+        assert re.search(rf"\n\nexamples:\n(?:  .*\n)*  .*telegram-bus .*{command}", text)
+    codes = re.search(r"\n\nexit codes:\n((?:  .*\n)+)", text)
+    assert codes
+    listed = re.findall(r"^  (\d)  ", codes.group(1), re.MULTILINE)
+    assert listed == sorted(set(listed))
+    assert listed[0] == "0"
+    assert set(listed) <= {str(code) for code in range(6)}
 
 
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
