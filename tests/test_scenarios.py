@@ -445,7 +445,7 @@ def test_scenario_29_what_comes_while_its_owner_is_away_is_kept_and_told_once(ma
     machine.wait_answer("Kept for nora, away since", thread)
     again = machine.follow("nora")
     again.wait_said("done kept 2")
-    machine.wait_answer("nora is back and gets 3 kept updates", thread)
+    machine.wait_answer("nora is back and gets 3 kept messages", thread)
     assert again.got() == ["kept 0", "kept 1", "kept 2"]
     told = [one for one in machine.sandbox.messages(thread_id=thread) if "Kept for" in one.get("text", "")]
     assert len(told) == 1

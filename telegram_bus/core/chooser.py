@@ -96,18 +96,18 @@ def press_of(rest: str) -> Press | None:
 
 def ask(place: int, waiting: int, choices: Sequence[Choice], *, binding: bool = False, shared: bool = True) -> str:
     """The question above the buttons; `shared` says whether agents share the main chat."""
-    wait = f"{counted(waiting, 'message waits', 'messages wait')}"
+    wait, them = counted(waiting, "message waits", "messages wait"), "it" if waiting == 1 else "them"
     if not choices:
-        where = "in this thread, which no agent has" if place else "here"
+        where = "in this thread" if place else "here"
         return (
-            f"No agent is here. {wait} {where}, and will. Start one on your machine, then look again; for example:\n"
-            "telegram-bus follower --name builder -- sh"
+            f"No agent is here. {wait} {where} until you choose who gets {them}. Start an agent on your machine, then "
+            "look again; for example:\ntelegram-bus follower --name builder -- sh"
         )
     if binding:
-        return "Whose thread shall this be from now on? The agent's present thread is then given up."
+        return "Whose thread shall this be from now on? The agent's present thread is then deleted."
     if place or not shared:
         where = "No agent has this thread. " if place else ""
-        return f"{where}{wait}: who shall get {'it' if waiting == 1 else 'them'}?"
+        return f"{where}{wait}: who shall get {them}?"
     return f"Whom do you write to? {wait}. Your choice stays until you choose again (/use NAME)."
 
 
@@ -151,8 +151,8 @@ def closed(verb: Verb, count: int, name: str = "", *, chosen: bool = False) -> s
         case "ignore":
             return f"Ignored: {many}."
         case _:
-            wait = "waits" if count == 1 else "wait"
-            return f"{many} {wait} here. Write again to be asked again; an agent that gets this thread gets them."
+            wait, them = ("waits", "it") if count == 1 else ("wait", "them")
+            return f"{many} {wait} here. Write again to be asked again; an agent that gets this thread gets {them}."
 
 
 def selector(

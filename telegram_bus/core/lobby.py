@@ -16,9 +16,8 @@ LIST_LIMIT: Final = 3_000  # UTF-16 units of the list of agents: a message has 4
 DOING_LIMIT: Final = 100  # UTF-16 units of what an agent says it does
 
 _HOW: Final = "To reach an agent, write in its thread."
-_HOW_SHARED: Final = (
-    "All agents write here, each with its name first. To reach one, reply to a message of it, or choose it: /use NAME."
-)
+_REPLY: Final = "To reach one, reply to one of its messages, or choose it with /use NAME."
+_HOW_SHARED: Final = f"All agents write here, each with its name first. {_REPLY}"
 
 Topic = Literal["status", "agents", "help", "who", "unowned button", "other chat"]
 
@@ -84,11 +83,8 @@ def thread_link(chat_id: int, thread_id: int | None) -> str | None:
 
 def shared_intro(why: str, *, everyone: bool) -> str:
     """What people are told once when agents share the main chat; `why` is the reason with the switch to turn."""
-    if everyone:
-        return f"{why}.\n\nUntil then: {_HOW_SHARED}"
-    return (
-        f"{why}.\n\nUntil then agents without a thread write here. To reach one, reply to it, or choose it: /use NAME."
-    )
+    who = "all agents" if everyone else "agents without a thread"
+    return f"{why}.\n\nUntil then {who} write here, each with its name first. {_REPLY}"
 
 
 def _state(agent: AgentLine) -> str:
@@ -125,14 +121,14 @@ def _list(agents: Sequence[AgentLine]) -> str:
 
 
 def _status(bus: BusLine, agents: Sequence[AgentLine]) -> str:
-    polled = "never" if bus.since_poll is None else f"{age(bus.since_poll)} ago"
+    polled = "no poll yet" if bus.since_poll is None else f"last poll {age(bus.since_poll)} ago"
     detail = f" ({_short(bus.detail)})" if bus.detail and not bus.troubles else ""
     waiting = f"{bus.waiting} waiting" if bus.waiting else "nothing waits"
-    lines = [f"{bus.bot}: {bus.state}{detail}, last poll {polled}, {waiting}"]
+    lines = [f"{bus.bot}: {bus.state}{detail}, {polled}, {waiting}"]
     lines += [f"⚠ {_short(trouble)}" for trouble in bus.troubles[:3]]
     if bus.unowned:
-        what = "it, where it is" if bus.unowned == 1 else "them, where they are"
-        lines.append(f"⚠ {counted(bus.unowned, 'message')} that no agent has yet: choose who gets {what}")
+        have, where = ("has", "it was") if bus.unowned == 1 else ("have", "they were")
+        lines.append(f"⚠ {counted(bus.unowned, 'message')} {have} no agent yet: choose one where {where} written")
     return "\n".join(lines) + f"\n\n{_list(agents)}"
 
 

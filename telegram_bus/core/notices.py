@@ -1,4 +1,7 @@
-"""What the leader tells people of its own accord, and the backlog that it found at Telegram."""
+"""What the leader tells people of its own accord, and the backlog that it found at Telegram.
+
+People are told of messages, also where an update was a pressed button or a reaction: they know no updates.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,15 @@ def kept(name: str, since: str | None) -> str:
 
 def back(name: str, waiting: int, oldest_seconds: float) -> str:
     """An agent of which people were told that it is away has come back."""
-    many = f"{counted(waiting, 'kept update')} ({age(oldest_seconds)} old)" if waiting == 1 else ""
-    many = many or f"{counted(waiting, 'kept update')}, the oldest {age(oldest_seconds)} old"
-    return f"{name} is back and gets {many}."
+    old = f"{age(oldest_seconds)} old"
+    return f"{name} is back and gets {counted(waiting, 'kept message')}" + (
+        f" ({old})." if waiting == 1 else f", the oldest {old}."
+    )
 
 
 def expired(name: str, count: int, after_seconds: float) -> str:
     """What waited too long was set aside."""
-    return f"{counted(count, 'update')} for {name} expired: it was away for {age(after_seconds)} or more. See: {_HOW}"
+    return f"{counted(count, 'message')} for {name} expired: it was away for {age(after_seconds)} or more. See: {_HOW}"
 
 
 def set_aside(name: str, reason: str) -> str:
@@ -54,7 +58,10 @@ class Backlog:
         if more or not self.count:
             return None
         text = (
-            f"{counted(self.count, 'update')} had waited at Telegram while nobody asked for them, the oldest for "
+            f"1 message had waited at Telegram for {age(self.oldest)} while nobody asked for it. It is delivered now, "
+            "marked with its age."
+            if self.count == 1
+            else f"{self.count} messages had waited at Telegram while nobody asked for them, the oldest for "
             f"{age(self.oldest)}. They are delivered now, marked with their age."
         )
         self.count, self.oldest = 0, 0.0

@@ -33,9 +33,11 @@ def find(wanted: str, choices: Iterable[Choice]) -> list[Choice]:
 
 def not_one(wanted: str, found: Sequence[Choice], known: Sequence[Choice]) -> str:
     """What to say where a person named no agent, or several."""
-    names = ", ".join(one.name for one in (found or known)[:20]) or "nobody"
+    names = ", ".join(one.name for one in (found or known)[:20])
+    if found:
+        return f"{len(found)} agents are called so: {names}. Which one?"
     return (
-        f"{len(found)} agents are called so: {names}" if found else f"No agent is called {wanted}; there are: {names}"
+        f"No agent is called {wanted}; there are: {names}." if names else f"No agent is called {wanted}; none is here."
     )
 
 

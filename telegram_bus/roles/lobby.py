@@ -268,11 +268,9 @@ class LobbyDesk:
         many = agent.key == ALL
         if off:
             sounded = not await self.term.muting.unmute(agent.key)
-            return (
-                f"{agent.name} {'were' if many else 'was'} not muted."
-                if sounded
-                else f"{agent.name} can be heard again."
-            )
+            if sounded:
+                return "Nothing was muted." if many else f"{agent.name} was not muted."
+            return f"{agent.name} can be heard again."
         await self.term.muting.mute(agent.key, seconds)
         how_long = "until /unmute" if seconds is None else f"for {lobby.age(seconds)}"
         return f"{agent.name} {'make' if many else 'makes'} no sound {how_long}."

@@ -193,7 +193,7 @@ class Visibility:
 
 def _what_follows(binding: Binding) -> str:
     if binding.remade_ms is None:
-        return f"The thread of {binding.name} was deleted. It gets another with the next thing it says."
+        return f"The thread of {binding.name} was deleted. {binding.name} gets another with the next thing it says."
     return (
         f"The thread of {binding.name} was deleted again. Nothing more comes from it until it is started anew, or "
         f"until it is given another thread: telegram-bus threads unbind {binding.key}"

@@ -87,15 +87,17 @@ def test_the_status_says_what_is_wrong_and_what_to_do() -> None:
     """And that messages wait for a choice."""
     said = answer("status", evolve(BUS, state="storage", troubles=("storage: full — make room",), unowned=2), [])
     assert "⚠ storage: full — make room" in said.text
-    assert "2 messages that no agent has yet" in said.text
+    assert "2 messages have no agent yet" in said.text
 
 
 def test_where_agents_share_a_chat_people_hear_how_to_choose_one() -> None:
     for topic in ("help", "who"):
         assert "/use NAME" in answer(topic, evolve(BUS, shared=True), []).text
         assert "/use" not in answer(topic, BUS, []).text
-    assert "/use NAME" in shared_intro("switch it on", everyone=True)
-    assert "/use NAME" in shared_intro("switch it on", everyone=False)
+    for everyone, who in ((True, "all agents"), (False, "agents without a thread")):
+        said = shared_intro("switch it on", everyone=everyone)
+        assert said.startswith(f"switch it on.\n\nUntil then {who} write here")
+        assert said.endswith("/use NAME.")
 
 
 def test_without_agents_it_says_how_to_start_one() -> None:
@@ -111,7 +113,7 @@ def test_without_agents_it_says_how_to_start_one() -> None:
             evolve(BUS, state="conflict", detail="another poller"),
             "@a_bot: conflict (another poller), last poll 1 s ago",
         ),
-        (evolve(BUS, since_poll=None), "@a_bot: serving, last poll never"),
+        (evolve(BUS, since_poll=None), "@a_bot: serving, no poll yet"),
         (evolve(BUS, waiting=7), "@a_bot: serving, last poll 1 s ago, 7 waiting"),
     ],
 )

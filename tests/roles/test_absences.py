@@ -58,7 +58,7 @@ async def test_people_are_told_once_that_something_is_kept_and_when_it_is_delive
     come(rig, "builder", 11)
     await wait_all_tasks_blocked()
     [said] = rig.said[1:]
-    assert said.startswith("builder is back and gets 2 kept updates, the oldest ")
+    assert said.startswith("builder is back and gets 2 kept messages, the oldest ")
     assert rig.got == [("builder", 1), ("builder", 2)]
     await leave(rig, "builder")
     await rig.take(message(3))
@@ -126,7 +126,7 @@ async def test_the_next_leader_does_not_say_it_again(mock_clock: MockClock) -> N
         come(second, "builder", 11)
         await wait_all_tasks_blocked()
         [said] = second.said
-        assert said.startswith("builder is back and gets 2 kept updates, the oldest ")
+        assert said.startswith("builder is back and gets 2 kept messages, the oldest ")
 
 
 async def test_what_waits_too_long_is_set_aside_with_one_notice_and_can_be_had_again(mock_clock: MockClock) -> None:
@@ -140,7 +140,7 @@ async def test_what_waits_too_long_is_set_aside_with_one_notice_and_can_be_had_a
         for _ in range(5):
             await later(mock_clock, min(EXPIRY_EVERY, 25.0))
         assert rig.said == [
-            "2 updates for builder expired: it was away for 100 s or more. See: telegram-bus updates list"
+            "2 messages for builder expired: it was away for 100 s or more. See: telegram-bus updates list"
         ]
         assert [row[2] for row in rig.rows()] == ["expired", "expired", "accepted"]
         assert rig.term.deliveries.total_waiting() == 0
@@ -171,7 +171,7 @@ async def test_a_backlog_is_delivered_and_its_age_is_told_once(rig: Rig) -> None
     await rig.take(message(101, date=now - 90), message(102), offset=103)
     assert len(rig.got) == 102
     [said] = rig.said
-    assert said.startswith("101 updates had waited at Telegram while nobody asked for them, the oldest for 2 h.")
+    assert said.startswith("101 messages had waited at Telegram while nobody asked for them, the oldest for 2 h.")
     await rig.take(message(103), offset=104)
     assert len(rig.said) == 1
     assert rig.telegram.made("sendMessage")[0].get("message_thread_id") is None

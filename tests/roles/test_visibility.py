@@ -38,7 +38,7 @@ async def test_a_thread_that_a_person_deleted_is_parked_and_people_know(rig: Rig
     assert rig.telegram.asked() == ["editForumTopic", "editForumTopic"]
     assert [binding.key for binding in rig.threads.all() if binding.gone_ms is not None] == ["nora"]
     assert sorted(await rig.stored()) == sorted(rig.threads.all())
-    assert rig.said == ["The thread of nora was deleted. It gets another with the next thing it says."]
+    assert rig.said == ["The thread of nora was deleted. nora gets another with the next thing it says."]
 
 
 @pytest.mark.parametrize("how", ["not found", "elsewhere"])
