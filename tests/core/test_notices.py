@@ -17,13 +17,17 @@ OTTO, ORLA = Choice("otto", "otto"), Choice("orla", "orla")
         ([30.0], None),
         (
             [300.0],
-            "1 message had waited at Telegram for 5 min while nobody asked for it. "
-            "It is delivered now, marked with its age.",
+            (
+                "1 message had waited at Telegram for 5 min while nobody asked for it. "
+                "It is delivered now, marked with its age."
+            ),
         ),
         (
             [7_200.0, 90.0, 1.0],
-            "2 messages had waited at Telegram while nobody asked for them, the oldest for 2 h. "
-            "They are delivered now, marked with their age.",
+            (
+                "2 messages had waited at Telegram while nobody asked for them, the oldest for 2 h. "
+                "They are delivered now, marked with their age."
+            ),
         ),
     ],
 )
