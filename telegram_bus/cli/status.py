@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from telegram_bus._version import __version__
 from telegram_bus.cli import faults
 from telegram_bus.cli.asking import ask, profile_of
-from telegram_bus.cli.terminal import Colour, clean, columns, paint, put, wants_colours
+from telegram_bus.cli.terminal import Colour, clean, columns, paint, put, wants_colours, width_of
 from telegram_bus.core.text import counted, duration
 
 if TYPE_CHECKING:
@@ -68,13 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         put(json.dumps(status, indent=2, ensure_ascii=False))
     else:
-        for line in render(status, now=time.time(), colours=wants_colours(sys.stdout)):
+        for line in render(status, now=time.time(), colours=wants_colours(sys.stdout), width=width_of(sys.stdout)):
             put(line)
     return faults.DONE
 
 
-def render(status: dict[str, Any], *, now: float, colours: bool) -> Iterator[str]:
-    """The lines for a person; `now` in seconds since 1970."""
+def render(status: dict[str, Any], *, now: float, colours: bool, width: int | None = None) -> Iterator[str]:
+    """The lines for a person; `now` in seconds since 1970, `width` that of the terminal."""
     for label, value, colour in _leader(status, now):
         yield f"{paint(f'{label:<10}', 'dim', on=colours)}{paint(value, colour, on=colours)}"
     followers = status.get("followers") or []
@@ -83,7 +83,8 @@ def render(status: dict[str, Any], *, now: float, colours: bool) -> Iterator[str
         yield "no followers; give a program a thread: telegram-bus follower --name NAME -- COMMAND"
         return
     yield paint(counted(len(followers), "follower"), "bold", on=colours)
-    rows = columns([("NAME", "KEY", "THREAD", "SLOT", "AGE", "BEAT", "WAITING", "STATE"), *_rows(followers, now)])
+    heads = ("NAME", "KEY", "THREAD", "SLOT", "AGE", "BEAT", "WAITING", "STATE")
+    rows = columns([heads, *_rows(followers, now)], width=width)
     yield paint("".join(rows[0]), "dim", on=colours)
     for row in rows[1:]:
         yield "".join([*row[:-1], paint(row[-1], _judged(row[-1]), on=colours)])
@@ -94,6 +95,8 @@ def _leader(status: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colo
     yield "leader", state, _judged(state)
     if status.get("detail"):
         yield "", clean(status["detail"]), None
+    if state not in _GOOD:
+        yield from _troubles(status)
     since = _age(status.get("since_ms"), now)
     yield "process", f"pid {status.get('pid')}, term {status.get('epoch')}, for {since}", None
     bot, chat = status.get("bot") or {}, status.get("chat") or {}
@@ -111,6 +114,22 @@ def _leader(status: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colo
     else:
         words = f"{version}; {installed} is installed, so replace this leader: telegram-bus leader --replace"
         yield "version", words, "yellow"
+
+
+def _troubles(status: dict[str, Any]) -> Iterator[tuple[str, str, Colour | None]]:
+    """What to do about the worst, and what else is wrong."""
+    from telegram_bus.core.health import Condition, advice, remedy  # noqa: PLC0415 - only where something is wrong
+
+    worst, *others = [
+        Condition(each["state"], clean(each["detail"]) if each.get("detail") else None)
+        for each in status.get("states") or [{"state": status.get("state"), "detail": status.get("detail")}]
+    ]
+    todo = remedy(worst)
+    if todo is not None:
+        yield "", f"→ {todo}", None
+    for other in others:
+        if other.state not in _GOOD and other.state != "starting":
+            yield "also", clean(advice(other)), "yellow"
 
 
 def _sends(sends: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colour | None]]:

@@ -11,9 +11,11 @@ from telegram_bus.core.text import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Colour", "clean", "columns", "paint", "put", "wants_colours"]
+__all__ = ["Colour", "clean", "columns", "paint", "put", "wants_colours", "width_of"]
 
 Colour = Literal["red", "green", "yellow", "dim", "bold"]
+
+_NARROWEST: Final = 8  # what a column is never cut below, so that heads stay whole
 
 _CODES: Final[dict[Colour, str]] = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 
@@ -21,6 +23,13 @@ _CODES: Final[dict[Colour, str]] = {"red": "31", "green": "32", "yellow": "33", 
 def wants_colours(stream: TextIO) -> bool:
     """Whether `stream` is a terminal that shows colours and nobody set NO_COLOR (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def width_of(stream: TextIO) -> int | None:
+    """How many columns a terminal has ($COLUMNS, else its own word); None where `stream` is none."""
+    import shutil  # noqa: PLC0415 - for terminals only
+
+    return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def paint(text: str, colour: Colour | None, *, on: bool) -> str:
@@ -38,14 +47,28 @@ def clean(text: object) -> str:
     return " ".join(plain(str(text)).split())
 
 
-def columns(rows: Iterable[Sequence[str]], gap: int = 2) -> list[list[str]]:
-    """The rows with every cell but the last padded to its column; wide characters count twice."""
+def columns(rows: Iterable[Sequence[str]], gap: int = 2, width: int | None = None) -> list[list[str]]:
+    """The rows with every cell but the last padded to its column; wide characters count twice.
+
+    Where a row would be wider than `width`, the widest columns are cut (with "…"), as far as that helps.
+    """
     rows = [list(row) for row in rows]
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    while width is not None and sum(widths) + gap * (len(widths) - 1) > width and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    rows = [[_cut(cell, room) for cell, room in zip(row, widths, strict=True)] for row in rows]
     return [
-        [cell + " " * (width - _width(cell) + gap) for cell, width in zip(row[:-1], widths, strict=False)] + [row[-1]]
+        [cell + " " * (room - _width(cell) + gap) for cell, room in zip(row[:-1], widths, strict=False)] + [row[-1]]
         for row in rows
     ]
+
+
+def _cut(text: str, room: int) -> str:
+    if _width(text) <= room:
+        return text
+    while text and _width(text) > room - 1:
+        text = text[:-1]
+    return f"{text.rstrip()}…"
 
 
 def _width(text: str) -> int:

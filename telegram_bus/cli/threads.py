@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from telegram_bus.cli import faults
 from telegram_bus.cli.asking import ask, profile_of
-from telegram_bus.cli.terminal import clean, columns, paint, put, wants_colours
+from telegram_bus.cli.terminal import clean, columns, paint, put, wants_colours, width_of
 from telegram_bus.core.errors import SettingsError
 from telegram_bus.core.text import counted, duration
 
@@ -114,14 +114,15 @@ def run(arguments: argparse.Namespace) -> int:
     return _clean(profile, arguments)
 
 
-def render(listed: dict[str, Any], *, now: float, colours: bool) -> Iterator[str]:
-    """The lines for a person; `now` in seconds since 1970."""
+def render(listed: dict[str, Any], *, now: float, colours: bool, width: int | None = None) -> Iterator[str]:
+    """The lines for a person; `now` in seconds since 1970, `width` that of the terminal."""
     if listed.get("outage"):
         yield paint(clean(listed["outage"]), "red", on=colours)
     threads = listed["threads"]
     yield paint(f"{counted(len(threads), 'thread')} in chat {listed['chat_id']}", "bold", on=colours)
     if threads:
-        rows = columns([("KEY", "NAME", "THREAD", "STATE", "AGENT", "WAITING", "AGE"), *_rows(threads, now)])
+        heads = ("KEY", "NAME", "THREAD", "STATE", "AGENT", "WAITING", "AGE")
+        rows = columns([heads, *_rows(threads, now)], width=width)
         yield paint("".join(rows[0]), "dim", on=colours)
         yield from ("".join(row) for row in rows[1:])
     for one in listed["making"]:
@@ -148,7 +149,7 @@ def _list(listed: dict[str, Any], *, as_json: bool) -> int:
     if as_json:
         put(json.dumps(listed, indent=2, ensure_ascii=False))
     else:
-        for line in render(listed, now=time.time(), colours=wants_colours(sys.stdout)):
+        for line in render(listed, now=time.time(), colours=wants_colours(sys.stdout), width=width_of(sys.stdout)):
             put(line)
     return faults.DONE
 

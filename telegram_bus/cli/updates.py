@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from telegram_bus.cli import faults
 from telegram_bus.cli.asking import ask, profile_of
-from telegram_bus.cli.terminal import clean, columns, paint, put, wants_colours
+from telegram_bus.cli.terminal import clean, columns, paint, put, wants_colours, width_of
 from telegram_bus.core.errors import SettingsError
 from telegram_bus.core.text import counted, duration
 
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             put(json.dumps(listed, indent=2, ensure_ascii=False))
         else:
-            for line in render(listed, now=time.time(), colours=wants_colours(sys.stdout)):
+            for line in render(listed, now=time.time(), colours=wants_colours(sys.stdout), width=width_of(sys.stdout)):
                 put(line)
         return faults.DONE
     ids = arguments.ids
@@ -91,14 +91,13 @@ def run(arguments: argparse.Namespace) -> int:
     return faults.FAILED if result["unknown"] else faults.DONE
 
 
-def render(listed: dict[str, Any], *, now: float, colours: bool) -> Iterator[str]:
-    """The lines for a person; `now` in seconds since 1970."""
+def render(listed: dict[str, Any], *, now: float, colours: bool, width: int | None = None) -> Iterator[str]:
+    """The lines for a person; `now` in seconds since 1970, `width` that of the terminal."""
     yield f"{counted(int(listed['set_aside']), 'update')} set aside, {int(listed['waiting'])} waiting"
     if not listed["updates"]:
         return
-    rows = columns(
-        [("ID", "FOR", "KIND", "AGE", "STATE", "TRIES", "TEXT"), *(_row(each, now) for each in listed["updates"])]
-    )
+    heads = ("ID", "FOR", "KIND", "AGE", "STATE", "TRIES", "TEXT")
+    rows = columns([heads, *(_row(each, now) for each in listed["updates"])], width=width)
     yield paint("".join(rows[0]), "dim", on=colours)
     for row, each in zip(rows[1:], listed["updates"], strict=True):
         yield "".join(row)

@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 
 from attrs import frozen
 
-__all__ = ["STATES", "Condition", "LeaderState", "advice", "worst_first"]
+__all__ = ["STATES", "Condition", "LeaderState", "advice", "remedy", "worst_first"]
 
 LeaderState = Literal[
     "stopped",
@@ -55,8 +55,14 @@ _ADVICE: Final[dict[LeaderState, str]] = {
 """What a person can do about a state whose detail does not say it already."""
 
 
+def remedy(condition: Condition) -> str | None:
+    """What a person can do; None where the detail says it, or there is nothing to do."""
+    todo = _ADVICE.get(condition.state)
+    return None if todo is None or todo in (condition.detail or "") else todo
+
+
 def advice(condition: Condition) -> str:
     """What is wrong and what to do, in one line."""
     what = f"{condition.state}: {condition.detail}" if condition.detail else condition.state
-    todo = _ADVICE.get(condition.state)
-    return what if todo is None or todo in what else f"{what} — {todo}"
+    todo = remedy(condition)
+    return what if todo is None else f"{what} — {todo}"

@@ -87,8 +87,28 @@ def test_what_is_not_settled_is_shown_where_there_is_something() -> None:
 def test_a_leader_that_cannot_work_says_why_and_nobody_may_colour_it() -> None:
     status = a_status(state="conflict", detail="another \x1b[31mpoller\x1b[0m\nrobs us", bot=None, last_poll_ms=None)
     lines = list(render(status, now=NOW, colours=False))
-    assert lines[:2] == ["leader    conflict", "          another poller robs us"]
+    assert lines[:3] == [
+        "leader    conflict",
+        "          another poller robs us",
+        "          → end the other program that uses this bot's token, or have @BotFather make a new token",
+    ]
     assert "last poll none yet" in lines
+
+
+def test_all_that_is_wrong_is_named_with_what_to_do() -> None:
+    states = [
+        {"state": "offline", "detail": "no route to host"},
+        {"state": "no threads", "detail": "switch on Topics"},
+        {"state": "starting", "detail": None},
+    ]
+    lines = list(render(a_status(state="offline", detail="no route to host", states=states), now=NOW, colours=False))
+    assert lines[:4] == [
+        "leader    offline",
+        "          no route to host",
+        "          → look at this machine's network; it goes on by itself",
+        "also      no threads: switch on Topics",
+    ]
+    assert lines[4].startswith("process")
 
 
 def test_a_leader_older_than_the_package_is_said_to_be() -> None:
@@ -108,6 +128,25 @@ def test_colours_change_nothing_but_colours() -> None:
     for code in ("31", "32", "33", "2", "1"):
         cleaned = [line.replace(f"\x1b[{code}m", "") for line in cleaned]
     assert cleaned == list(render(a_status(), now=NOW, colours=False))
+
+
+def test_a_table_is_cut_to_the_terminal_at_its_widest_column() -> None:
+    followers = [
+        {"key": "k" * 40, "name": "建" * 30, "state": "live", "activity": {"text": "running " * 9, "since_ms": MS}}
+    ]
+    lines = list(render(a_status(followers=followers), now=NOW, colours=False, width=80))
+    table = lines[lines.index("1 follower") + 1 :]
+    assert len(table) == 2
+    assert all(len(line) + line.count("建") <= 80 for line in table)
+    assert table[0].split() == "NAME KEY THREAD SLOT AGE BEAT WAITING STATE".split()
+    assert table[1].count("…") == 3
+    whole = list(render(a_status(followers=followers), now=NOW, colours=False))
+    assert "k" * 40 in whole[-1]
+
+
+def test_a_table_that_no_cutting_helps_stays_readable() -> None:
+    rows = columns([("a" * 9, "b" * 9), ("c", "d")], width=5)
+    assert [row[1] for row in rows] == ["bbbbbbb…", "d"]
 
 
 def test_columns_count_wide_and_combining_characters() -> None:
