@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     path, colours = profile.audit_log if arguments.audit else profile.leader_log, wants_colours(sys.stdout)
     if not path.exists() and not arguments.follow:
         if arguments.audit and leader_record(profile) is not None:
-            sys.stderr.write(f"nothing was refused so far (there is no {path})\n")
+            faults.say(f"nothing was refused so far (there is no {path})")
             return faults.DONE
         raise _no_log(profile)
     lines, position = last_lines(path, arguments.lines)
