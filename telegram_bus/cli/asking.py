@@ -35,14 +35,14 @@ def leader_record(profile: Profile) -> dict[str, Any] | None:
 
 def no_leader(profile: Profile) -> NoLeader:
     """The fault with the next step for this profile."""
-    name, option = profile.name, "" if profile.name == "default" else f" --profile {profile.name}"
+    name = profile.name
     if profile.stopped.exists():
-        return NoLeader(f"the leader of profile {name!r} was stopped\nstart it again: telegram-bus{option} start")
+        return NoLeader(f"the leader of profile {name!r} was stopped\nstart it again: telegram-bus start")
     if profile.config_toml.exists():
-        return NoLeader(f"no leader runs for profile {name!r}\nstart it: telegram-bus{option} start")
+        return NoLeader(f"no leader runs for profile {name!r}\nstart it: telegram-bus start")
     return NoLeader(
         f"no leader runs for profile {name!r}, and none ever did in {profile.home.root}\n"
-        f"start one with your bot's token: telegram-bus{option} leader --help\n"
+        "start one with your bot's token: telegram-bus leader --help\n"
         "or try it without a bot: telegram-bus demo"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Final
 
@@ -16,6 +17,8 @@ __all__ = [
     "REFUSED",
     "TIME_OVER",
     "USAGE",
+    "as_called",
+    "called_with",
     "exit_code",
     "report",
     "say",
@@ -66,7 +69,27 @@ def report(error: BaseException) -> int:
 
 def say(message: str) -> None:
     """A message of ours (several lines allowed) on stderr, which is never an answer to a question."""
-    print(f"telegram-bus: {message}", file=sys.stderr, flush=True)  # noqa: T201
+    print(f"telegram-bus: {as_called(message)}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+_COMMAND: Final = re.compile(r"\btelegram-bus(?= [a-z])")
+_options: list[str] = []
+
+
+def called_with(home: str | None, profile: str | None) -> None:
+    """Remember which home and profile this command was told: the next step that is named shall go there too."""
+    given = (("--home", home), ("--profile", profile))
+    _options[:] = [word for option, value in given if value is not None for word in (option, value)]
+
+
+def as_called(text: str) -> str:
+    """`text` with these options in each command of ours that it names, so that a person can copy it."""
+    if not _options:
+        return text
+    import shlex  # noqa: PLC0415 - for those who name a home or a profile
+
+    whole = f"telegram-bus {shlex.join(_options)}"
+    return _COMMAND.sub(lambda _: whole, text)
 
 
 def _words(error: BaseException) -> str:

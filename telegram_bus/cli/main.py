@@ -112,6 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; the value is the exit code."""
     try:
         arguments = _parse(sys.argv[1:] if argv is None else list(argv))
+        faults.called_with(arguments.home, arguments.profile)
         code = arguments.run(arguments)
         sys.stdout.flush()
     except SystemExit as end:  # argparse's own: 0 after --help and --version, 2 after a usage error

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     import trio  # noqa: PLC0415 - only now there is something to wait for
 
     record = trio.run(_start, profile)
-    put(f"the leader runs (pid {record.pid}); look at it: telegram-bus status")
+    put(faults.as_called(f"the leader runs (pid {record.pid}); look at it: telegram-bus status"))
     return faults.DONE
 
 

@@ -80,7 +80,7 @@ def render(status: dict[str, Any], *, now: float, colours: bool, width: int | No
     followers = status.get("followers") or []
     yield ""
     if not followers:
-        yield "no followers; give a program a thread: telegram-bus follower --name NAME -- COMMAND"
+        yield faults.as_called("no followers; give a program a thread: telegram-bus follower --name NAME -- COMMAND")
         return
     yield paint(counted(len(followers), "follower"), "bold", on=colours)
     heads = ("NAME", "KEY", "THREAD", "SLOT", "AGE", "BEAT", "WAITING", "STATE")
@@ -113,7 +113,7 @@ def _leader(status: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colo
         yield "version", version, None
     else:
         words = f"{version}; {installed} is installed, so replace this leader: telegram-bus leader --replace"
-        yield "version", words, "yellow"
+        yield "version", faults.as_called(words), "yellow"
 
 
 def _troubles(status: dict[str, Any]) -> Iterator[tuple[str, str, Colour | None]]:
@@ -126,10 +126,10 @@ def _troubles(status: dict[str, Any]) -> Iterator[tuple[str, str, Colour | None]
     ]
     todo = remedy(worst)
     if todo is not None:
-        yield "", f"→ {todo}", None
+        yield "", faults.as_called(f"→ {todo}"), None
     for other in others:
         if other.state not in _GOOD and other.state != "starting":
-            yield "also", clean(advice(other)), "yellow"
+            yield "also", faults.as_called(clean(advice(other))), "yellow"
 
 
 def _sends(sends: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colour | None]]:

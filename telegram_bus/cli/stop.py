@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     profile = profile_of(arguments)
     pid = stop_leader(profile, _PATIENCE)
     ended = f"the leader (pid {pid}) ended" if pid else "no leader was running"
-    put(f"{ended}; profile {profile.name!r} stays stopped until: telegram-bus start")
+    put(faults.as_called(f"{ended}; profile {profile.name!r} stays stopped until: telegram-bus start"))
     return faults.DONE
 
 

@@ -229,6 +229,13 @@ def test_without_a_leader_the_exit_code_is_3_and_the_next_step_is_named(argument
     assert "Traceback" not in done.stderr
 
 
+def test_the_next_step_goes_where_this_one_went(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "my home"
+    done = bus("--profile", "work", "status", "--home", str(elsewhere), home=tmp_path)
+    assert f"telegram-bus --home '{elsewhere}' --profile work leader --help" in done.stderr
+    assert "\nstart one with your bot's token: telegram-bus leader --help\n" in bus("status", home=tmp_path).stderr
+
+
 def test_a_bad_profile_name_is_a_usage_error(tmp_path: Path) -> None:
     done = bus("status", "--profile", "../x", home=tmp_path)
     assert done.returncode == 2
