@@ -15,6 +15,7 @@ from telegram_bus.cli import faults
 from telegram_bus.cli.faults import say
 from telegram_bus.cli.terminal import clean, put
 from telegram_bus.core.errors import BusError
+from telegram_bus.sandbox.options import port
 
 if TYPE_CHECKING:
     import argparse
@@ -61,7 +62,7 @@ def add_parser(subparsers: Any) -> None:
         "demo", usage="telegram-bus demo [--say TEXT] [--port N]", description=__doc__, epilog=_EPILOG
     )
     parser.add_argument("--say", metavar="TEXT", help="write this to the first agent, print what comes back, and end")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="the page's port (default: any free one)")
+    parser.add_argument("--port", type=port, default=0, metavar="N", help="the page's port (default: any free one)")
     parser.set_defaults(run=run)
 
 

@@ -161,7 +161,7 @@ def _start_sandbox(
     line = process.stdout.readline()
     if not line:
         process.wait()
-        words = (directory / "sandbox.log").read_text("utf-8", "replace").strip()
+        words = (directory / "sandbox.log").read_text("utf-8", "replace").strip().removeprefix("telegram-bus: ")
         raise BusError(f"the sandbox did not start: {words}")
     return process, json.loads(line)
 

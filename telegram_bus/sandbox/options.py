@@ -8,12 +8,21 @@ import argparse
 import sys
 from pathlib import Path
 
-__all__ = ["add_options", "run"]
+__all__ = ["add_options", "port", "run"]
+
+
+def port(text: str) -> int:
+    """A port's number, 0 for any free one; raises argparse's error, which says what is one."""
+    if text.isascii() and text.isdecimal() and len(text) < 6 and int(text) < 65_536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port: 1 to 65535, or 0 for any free one")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the sandbox's options to a parser."""
-    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (default: any free one)")
+    parser.add_argument(
+        "--port", type=port, default=0, metavar="PORT", help="port on 127.0.0.1 (default: any free one)"
+    )
     parser.add_argument("--json", action="store_true", help="print the addresses as one line of JSON")
     parser.add_argument("--until-eof", action="store_true", help="also end when standard input ends")
     parser.add_argument("--data", type=Path, metavar="DIR", help="keep the state there across restarts")
@@ -34,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from telegram_bus.sandbox.serve import run_sandbox  # noqa: PLC0415 - the server's imports are heavy
 
     if options.command and options.script is None:
-        print("A bot's command goes with --script.", file=sys.stderr)
+        print("telegram-bus: a bot's command goes with --script FILE", file=sys.stderr)
         return 2
     return run_sandbox(
         options.port,

@@ -80,7 +80,8 @@ def run_sandbox(
             _warn(str(error))
             return 2
         except OSError as error:
-            _warn(f"The sandbox cannot listen on port {port}: {error}. Choose another with --port.")
+            why = error.strerror or error
+            _warn(f"the sandbox cannot listen on port {port}: {why}; choose another with --port")
             return 1
         return trio.run(_run, _Running(engine, listener, keeper, scenario), as_json, until_eof)
 
@@ -127,7 +128,7 @@ async def _run(running: _Running, as_json: bool, until_eof: bool) -> int:
 
 
 def _warn(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(f"telegram-bus: {text}", file=sys.stderr, flush=True)
 
 
 async def _until_eof(end: Callable[[], None]) -> None:
@@ -163,11 +164,16 @@ def _announce(address: Address, *, as_json: bool) -> None:
         f"  API root    {address.api_root}",
         f"  token       {address.token}",
         f"  chat        {address.chat_id}   (the owner's private chat, with threads)",
-        f"  forum       {address.forum_id}",
+        f"  forum       {address.forum_id}   (a group with topics, whose administrator the bot is)",
+        f"  group       {address.group_id}   (a plain group, whose ordinary member it is)",
         "",
-        "A leader for it:",
+        "In another terminal, a leader for it, in a profile of its own:",
         f"  TELEGRAM_BOT_TOKEN={address.token} \\",
-        f"  telegram-bus leader --api-root {address.api_root} --chat {address.chat_id}",
+        "  telegram-bus --profile sandbox leader --other-bot \\",
+        f"    --api-root {address.api_root} --chat {address.chat_id}",
+        "",
+        "And in a third one, a program with a thread:",
+        "  telegram-bus --profile sandbox follower --name parrot -- cat",
         "",
         "Ctrl-C ends it.",
     )

@@ -36,7 +36,7 @@ def test_it_tells_a_person_what_to_do() -> None:
         while "Ctrl-C" not in said:
             said += process.stdout.readline()
         assert "http://127.0.0.1:" in said
-        assert "telegram-bus leader --api-root" in said
+        assert "telegram-bus --profile sandbox leader --other-bot" in said  # it must not become the user's own bot
         process.terminate()
         assert process.wait(10) == 0
 
@@ -46,5 +46,5 @@ def test_a_port_that_is_taken_is_said() -> None:
         port = taken.getsockname()[1]
         done = subprocess.run([*COMMAND, "--port", str(port)], check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"The sandbox cannot listen on port {port}: ")
+    assert done.stderr.startswith(f"telegram-bus: the sandbox cannot listen on port {port}: ")
     assert "--port" in done.stderr
