@@ -53,7 +53,7 @@ class Scenario:
             print(f"{self.path}, {failure}", file=sys.stderr)
             return 1
         except ScriptError as error:
-            print(error, file=sys.stderr)
+            print(f"telegram-bus: {error}", file=sys.stderr)
             return 2
         _emit({"event": "end", "steps": len(self.steps)})
         return 0

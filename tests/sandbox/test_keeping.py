@@ -225,7 +225,7 @@ def test_a_directory_is_used_by_one_sandbox_and_the_other_says_so(tmp_path: Path
     command = [sys.executable, "-m", "telegram_bus", "sandbox", "--data", str(tmp_path)]
     with Keeper(tmp_path, print):
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (2, f"another sandbox keeps its state in {tmp_path}\n")
+    assert (done.returncode, done.stderr) == (2, f"telegram-bus: another sandbox keeps its state in {tmp_path}\n")
 
 
 def test_what_cannot_be_written_is_said_once_and_tried_again(tmp_path: Path) -> None:

@@ -142,10 +142,10 @@ def test_a_bot_that_ends_or_never_polls_is_a_failure(tmp_path: Path) -> None:
 def test_a_command_that_cannot_be_run_and_one_without_a_script_are_said(tmp_path: Path) -> None:
     code, _, errors = play(tmp_path, {"wait": 0}, bot=["no-such-program-at-all"])
     assert code == 2
-    assert errors.startswith("cannot run no-such-program-at-all")
+    assert errors.startswith("telegram-bus: cannot run no-such-program-at-all")
     command = [sys.executable, "-m", "telegram_bus", "sandbox", "--", "true"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (2, "A bot's command goes with --script.\n")
+    assert (done.returncode, done.stderr) == (2, "telegram-bus: a bot's command goes with --script FILE\n")
 
 
 def test_the_bots_words_may_hold_the_address(tmp_path: Path) -> None:
