@@ -196,4 +196,4 @@ def test_a_step_that_cannot_be_done_is_refused_with_its_line(shared: Sandbox, st
 
 def test_a_step_that_cannot_be_done_ends_it_with_2(tmp_path: Path) -> None:
     code, _, errors = play(tmp_path, {"do": "say", "text": ""})
-    assert (code, errors) == (2, "line 1: there is nothing to say: the text is empty\n")
+    assert (code, errors) == (2, "telegram-bus: line 1: there is nothing to say: the text is empty\n")
