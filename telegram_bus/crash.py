@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["POINTS", "VARIABLE", "point"]
+__all__ = ["POINTS", "VARIABLE", "point", "unarmed"]
 
 VARIABLE: Final = "TELEGRAM_BUS_CRASH"
 """`NAME`, `NAME:COUNT` or `NAME:COUNT:freeze`: this process kills (or stops) itself when it passes NAME for the
@@ -77,6 +79,17 @@ def _strike() -> None:
     _left -= 1
     if _left == 0:
         os.kill(os.getpid(), _signal)
+
+
+@contextmanager
+def unarmed() -> Iterator[None]:
+    """What is passed meanwhile does not count: a rehearsal."""
+    global _armed  # noqa: PLW0603
+    before, _armed = _armed, None
+    try:
+        yield
+    finally:
+        _armed = before
 
 
 _arm(os.environ.get(VARIABLE, ""))

@@ -7,6 +7,7 @@ import re
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from .core.errors import SettingsError, StateError
 
@@ -15,11 +16,13 @@ __all__ = [
     "PROFILE_VARIABLE",
     "Home",
     "Profile",
+    "Staged",
     "atomic_write",
     "ensure_private_directory",
     "mint_secret",
     "read_private",
     "read_secret",
+    "stage",
     "user_locks_dir",
 ]
 
@@ -132,6 +135,11 @@ class Profile:
         return self.run_dir / "leader.sock"
 
     @property
+    def standby_socket(self) -> Path:
+        """The bell for those who wait until the one that stands by leads; no follower's key begins like this."""
+        return self.run_dir / "_standby.sock"
+
+    @property
     def followers_dir(self) -> Path:
         return self.directory / "followers"
 
@@ -219,13 +227,36 @@ def atomic_write(path: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
 
     Raises OSError (a full disk, a missing directory); the old file then still stands.
     """
-    temporary = _write_temporary(path, data, mode)
+    staged = stage(path, data, mode)
     try:
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_directory(path.parent)
+        staged.publish()
+    finally:
+        staged.discard()
+    staged.settle()
+
+
+class Staged(NamedTuple):
+    """The content of a file that is on the disk under another name, so that one rename publishes it."""
+
+    path: Path
+    temporary: Path
+
+    def publish(self) -> None:
+        """Put it in the place of what was there; raises OSError, and the old file then still stands."""
+        self.temporary.replace(self.path)
+
+    def settle(self) -> None:
+        """See to it that a power cut does not bring the old file back; raises OSError."""
+        _sync_directory(self.path.parent)
+
+    def discard(self) -> None:
+        """Remove what was not published."""
+        self.temporary.unlink(missing_ok=True)
+
+
+def stage(path: Path, data: bytes, mode: int = PRIVATE_FILE) -> Staged:
+    """Write what shall be at `path`, durably, to be published later; raises OSError."""
+    return Staged(path, _write_temporary(path, data, mode))
 
 
 def mint_secret(path: Path) -> str:

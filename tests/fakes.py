@@ -32,7 +32,7 @@ from telegram_bus.core.registry import Member, Provisioned, Registry
 from telegram_bus.home import Home, Profile, mint_secret
 from telegram_bus.roles.files import Files
 from telegram_bus.roles.holder import this_process
-from telegram_bus.roles.record import LeaderRecord, write_leader
+from telegram_bus.roles.record import LeaderRecord, stage_leader
 from telegram_bus.store import Inbox, Store, journal
 from telegram_bus.store.commits import Commits, Operation
 from telegram_bus.store.schema import INBOX, JOURNAL
@@ -292,7 +292,7 @@ class FakeLeader:
             async with trio.open_nursery() as nursery:
                 serve = partial(serve_bus, endpoint.listener, self._respond, is_known=lambda _: True)
                 await nursery.start(serve)
-                write_leader(self.profile, self._record(str(endpoint.public)))
+                stage_leader(self.profile, self._record(str(endpoint.public))).publish()
                 endpoint.publish()
                 task_status.started()
         self._ended.set()

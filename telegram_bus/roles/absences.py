@@ -93,8 +93,7 @@ class Absences:
         self.notices.say(texts.set_aside(self._name(key), reason), self._thread(key), message_id)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Keep track until cancelled."""
-        await self._load()
+        """Keep track until cancelled; behind `load`, and when deliveries know what waits."""
         async with trio.open_nursery() as nursery:
             task_status.started()
             self.note_kept(self.deliveries.owners())
@@ -108,7 +107,8 @@ class Absences:
                 except StateError as error:  # a full disk: it costs a notice
                     log.warning("not noted that %s %s: %s", key, event, error)
 
-    async def _load(self) -> None:
+    async def load(self) -> None:
+        """Read who was away when the last leader looked."""
         try:
             self._away = {absence.key: absence for absence in await self.store.absences()}
             for absence in self._away.values():

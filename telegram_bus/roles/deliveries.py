@@ -21,6 +21,7 @@ from telegram_bus.core.gathering import comments_on
 from telegram_bus.core.receiving import receipt
 from telegram_bus.core.registry import Member
 from telegram_bus.core.updates import forward
+from telegram_bus.roles.together import together
 from telegram_bus.store import Outcome, Store, StoredUpdate
 
 __all__ = ["Deliveries", "Members"]
@@ -114,10 +115,16 @@ class Deliveries:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Deliver until cancelled: first what earlier leaders left, then whatever is `put`."""
-        for key, unsettled in (await self._stubbornly(self.store.waiting)).items():
-            if key is not None:
-                self._boxes[key] = _Box(key, unsettled, more=True)
-        self._floor = await self._stubbornly(self.store.newest_seq)  # an earlier leader may have tried all of these
+
+        async def know_owners() -> None:
+            for key, unsettled in (await self._stubbornly(self.store.waiting)).items():
+                if key is not None:
+                    self._boxes[key] = _Box(key, unsettled, more=True)
+
+        async def know_floor() -> None:
+            self._floor = await self._stubbornly(self.store.newest_seq)  # an earlier leader may have tried all of these
+
+        await together(know_owners, know_floor)
         async with trio.open_nursery() as nursery:
             task_status.started()
             self.wake(self._boxes)

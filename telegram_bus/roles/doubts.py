@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -49,9 +49,9 @@ class Doubts:
     do: Callable[[Work], None] = field(repr=False)
     _unknown: OrderedDict[int, Open] = field(factory=OrderedDict)
 
-    async def load(self) -> None:
-        """Read which calls earlier leaders left unknown; raises what the store raises."""
-        for row in reversed((await self.store.open_calls(REMEMBERED))[1]):
+    def recall(self, unknown: Sequence[Open]) -> None:
+        """Calls that earlier leaders left unknown, the newest first."""
+        for row in reversed(unknown):
             self._remember(row)
 
     def note(self, row: Open) -> None:

@@ -99,7 +99,7 @@ class Files:
     """The files of one term. `call` makes a Bot API call; `api` fetches; `owners` remember whose files are whose.
 
     Who has a file is in memory at once and in the store a moment later; what a crash leaves out there the next
-    leader finds in the updates and answers that are stored themselves (`Term.load`).
+    leader finds in the updates and answers that are stored themselves (`Term.recall_given`).
     """
 
     profile: Profile

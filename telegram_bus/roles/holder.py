@@ -101,18 +101,21 @@ async def probe(endpoint: str, seconds: float) -> ProbeResult:
     with trio.move_on_after(seconds):
         while True:
             try:
-                async with await trio.open_unix_socket(endpoint) as stream:
-                    await stream.send_all(request)
-                    if await stream.receive_some(1):
-                        return "answered"
-                    return "unreachable"  # it closed: no line of ours is worth that, so it is going away
+                stream = await trio.open_unix_socket(endpoint)
             except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError, ValueError):
                 return "unreachable"  # ValueError: a path that no socket can have
-            except (OSError, trio.BrokenResourceError) as error:
-                if isinstance(error, OSError) and error.errno is None:
+            except OSError as error:
+                if error.errno is None:
                     return "unreachable"  # a path that is too long for a socket
                 # a full queue of connections looks like this, and a frozen leader has one
                 await trio.sleep(POLL * 2)
+                continue
+            async with stream:
+                try:
+                    await stream.send_all(request)
+                    return "answered" if await stream.receive_some(1) else "unreachable"
+                except trio.BrokenResourceError:
+                    return "unreachable"  # as where it just closed: no line of ours is worth that, so it is going away
     return "unanswered"
 
 

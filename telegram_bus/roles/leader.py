@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import trio
 
 from telegram_bus import crash, home
 from telegram_bus import log as logs
 from telegram_bus.botapi.poller import Order
-from telegram_bus.botapi.transport import open_api
+from telegram_bus.botapi.transport import BotApi, open_api
 from telegram_bus.core.errors import single_fault
 from telegram_bus.roles import leadership
+from telegram_bus.roles.bell import open_bell
+from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.leading import STOPPED, Leader, StopReason
 from telegram_bus.roles.settings import Settings, store_settings
-from telegram_bus.roles.standby import Relevance, rehearse
+from telegram_bus.roles.standby import Relevance
 from telegram_bus.roles.term import Term
 from telegram_bus.store import open_store
 from telegram_bus.wire.endpoint import open_endpoint
@@ -53,44 +56,67 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
         return reason
     with single_fault():
         async with open_api(settings.token.reveal(), root=settings.api_root, proxy=settings.proxy) as api:
-            facts = await rehearse(settings, api, stop) if standby else None
+            facts = await _rehearse(settings, api, stop) if standby else None
             if spare is not None and (reason := spare.lost_at_start()):  # a rehearsal may take its time
                 return reason
-            try:
-                async with leadership.hold_leadership(
-                    profile,
-                    settings,
-                    standby=bool(standby),
-                    replace=replace,
-                    report=report,
-                    lost_relevance=spare.lost if spare is not None else lambda: None,
-                    stop=stop,
-                ) as lease:
-                    if profile.stopped.exists():  # since we were started: nobody must undo what a person wants
-                        return STOPPED
-                    before = leadership.read_leader(profile)
-                    if spare is not None and (reason := spare.lost()):
-                        return reason
-                    secrets = _secrets(profile, settings)
-                    after = before.epoch if before else 0
-                    async with open_store(profile.database, holder=lease.instance, after_epoch=after) as store:
-                        lease.epoch = store.epoch
-                        if profile.config_toml.exists():  # and only now: what cannot lead leaves the settings alone
-                            store_settings(profile, settings)
-                        crash.point("after-epoch")
-                        if store.notice:
-                            report(store.notice)
-                        with open_endpoint(settings.socket or profile.leader_socket) as endpoint:
-                            linger = settings.linger if detached else None
-                            leader = Leader(lease, settings, store, api, endpoint, secrets, linger, order)
+            with open_bell(profile) as bell:
+                waiting = leadership.Standby(bell, spare.lost if spare is not None else lambda: None)
+                try:
+                    async with leadership.hold_leadership(
+                        profile,
+                        settings,
+                        standby=waiting if standby else False,
+                        replace=replace,
+                        report=report,
+                        stop=stop,
+                    ) as lease:
+                        if profile.stopped.exists():  # since we were started: nobody must undo what a person wants
+                            return STOPPED
+                        if spare is not None and (reason := spare.lost()):
+                            return reason
+                        async with _open_term(lease, settings, api, order, detached, report) as leader:
+                            leader.opened = bell.ring
                             if facts is not None:
                                 leader.term.bot = facts  # and asked for anew: they may be days old
-                            if store.notice:
-                                leader.notices.say(store.notice)
                             return await leader.run(stop, task_status)
-            except leadership.NotNeeded as reason:
-                log.info("waits no more for the leadership: %s", reason)
-                return str(reason)
+                except leadership.NotNeeded as reason:
+                    log.info("waits no more for the leadership: %s", reason)
+                    return str(reason)
+
+
+@asynccontextmanager
+async def _open_term(
+    lease: leadership.Term,
+    settings: Settings,
+    api: BotApi,
+    order: Order,
+    detached: bool,
+    report: Callable[[str], None],
+) -> AsyncIterator[Leader]:
+    """The next epoch in the store and a socket, open until the block ends, and the leader that works with them."""
+    profile = lease.profile
+    before = leadership.read_leader(profile)
+    secrets = _secrets(profile, settings)
+    after = before.epoch if before else 0
+    async with open_store(profile.database, holder=lease.instance, after_epoch=after) as store:
+        lease.epoch = store.epoch
+        if profile.config_toml.exists():  # and only now: what cannot lead leaves the settings alone
+            store_settings(profile, settings)
+        crash.point("after-epoch")
+        if store.notice:
+            report(store.notice)
+        with open_endpoint(settings.socket or profile.leader_socket) as endpoint:
+            linger = settings.linger if detached else None
+            leader = Leader(lease, settings, store, api, endpoint, secrets, linger, order)
+            if store.notice:
+                leader.notices.say(store.notice)
+            yield leader
+
+
+async def _rehearse(settings: Settings, api: BotApi, stop: trio.Event) -> BotFacts | None:
+    from telegram_bus.roles.rehearsal import rehearse  # noqa: PLC0415 - it needs what a follower consists of, too
+
+    return await rehearse(settings, api, stop)
 
 
 def _secrets(profile: home.Profile, settings: Settings) -> tuple[str, str]:

@@ -6,21 +6,22 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from telegram_bus.core.election import CannotTell, Frozen, Healthy, Judgement
 from telegram_bus.core.errors import BusError, LeadershipLost, SettingsError, StateError
 from telegram_bus.core.extensions import OperatorStop
 from telegram_bus.core.values import ProtocolIdentity
-from telegram_bus.home import Home, Profile, ensure_private_directory, read_secret, user_locks_dir
+from telegram_bus.home import Home, Profile, Staged, ensure_private_directory, read_secret, user_locks_dir
 from telegram_bus.locks import FileLock
+from telegram_bus.roles.bell import Bell
 from telegram_bus.roles.holder import (
     DEFAULT_TIMES,
     POLL,
@@ -31,11 +32,11 @@ from telegram_bus.roles.holder import (
     wait_ended,
     watch_holder,
 )
-from telegram_bus.roles.record import ENDED, LeaderRecord, read_leader, write_leader
+from telegram_bus.roles.record import ENDED, LeaderRecord, read_leader, stage_leader
 from telegram_bus.roles.settings import Settings
 from telegram_bus.wire.client import request_once
 
-__all__ = ["LeaderRecord", "NotNeeded", "Term", "Times", "bot_lock_path", "hold_leadership", "read_leader"]
+__all__ = ["LeaderRecord", "NotNeeded", "Standby", "Term", "Times", "bot_lock_path", "hold_leadership", "read_leader"]
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,15 @@ _How = Literal["try", "wait", "replace"]
 
 Relevant = Callable[[], str | None]
 """Why nobody needs whoever waits for the locks any more; None: go on waiting."""
+
+
+@frozen
+class Standby:
+    """How somebody stands by: the `bell` hangs meanwhile, and `lost` says when nobody needs it any more."""
+
+    bell: Bell | None = None
+    lost: Relevant = lambda: None
+
 
 _Beside = Callable[[Profile], Awaitable[None]]
 """What runs while somebody waits for the locks that the leader of this profile holds."""
@@ -101,6 +111,18 @@ class Term:
         self, endpoint: str | os.PathLike[str], protocol: ProtocolIdentity, *, state: str = "leading"
     ) -> LeaderRecord:
         """Write leader.json, by which followers find this leader. Raises LeadershipLost, StateError (a full disk)."""
+        draft = await self.draft_record(endpoint, protocol, state=state)
+        try:
+            draft.publish()
+        finally:
+            draft.discard()
+        await draft.settle()
+        return draft.record
+
+    async def draft_record(
+        self, endpoint: str | os.PathLike[str], protocol: ProtocolIdentity, *, state: str = "leading"
+    ) -> Draft:
+        """All of `publish_record` that takes time before followers can see it. Raises as that does."""
         record = LeaderRecord(
             holder=this_process(),
             instance=self.instance,
@@ -111,11 +133,16 @@ class Term:
             since=self.since,
         )
         self.check()
+        with self.writing():
+            return Draft(self, record, await trio.to_thread.run_sync(stage_leader, self.profile, record))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Turns OSError into StateError."""
         try:
-            await trio.to_thread.run_sync(write_leader, self.profile, record)
+            yield
         except OSError as error:
             raise StateError(f"cannot write {self.profile.leader_json}: {error.strerror}") from error
-        return record
 
     def renew(self) -> None:
         """Renew the lease, after `check`."""
@@ -139,28 +166,53 @@ class Term:
             self._complained = True
 
 
+@frozen
+class Draft:
+    """A leader.json that is on the disk under another name, until it is published or discarded."""
+
+    term: Term
+    record: LeaderRecord
+    _staged: Staged = field(repr=False)
+
+    def publish(self) -> None:
+        """Put it in the place of the last leader's. Raises LeadershipLost, StateError."""
+        self.term.check()
+        with self.term.writing():
+            self._staged.publish()
+
+    def discard(self) -> None:
+        """Remove it, if it was not published."""
+        with suppress(OSError):
+            self._staged.discard()
+
+    async def settle(self) -> None:
+        """See to it that a power cut does not bring back the last leader's. Raises StateError."""
+        with self.term.writing():
+            await trio.to_thread.run_sync(self._staged.settle)
+
+
 @asynccontextmanager
 async def hold_leadership(
     profile: Profile,
     settings: Settings,
     *,
-    standby: bool = False,
+    standby: bool | Standby = False,
     replace: bool = False,
     report: Report = log.info,
     times: Times = DEFAULT_TIMES,
-    lost_relevance: Relevant = lambda: None,
     stop: trio.Event | None = None,
 ) -> AsyncIterator[Term]:
     """Lead while the block runs. With `standby` wait for the locks as long as it takes, with `replace` ask the leader
     that runs to end first, else refuse where one leads.
 
-    `report` gets lines for a person while this waits. A standby asks now and then whether it `lost_relevance`, and
-    raises NotNeeded then, as whoever waits does when `stop` is set. Raises LeadershipLost where another leads, and when
-    the locks are lost (the block is cancelled then); StateError where the directories or locks cannot be had.
+    `report` gets lines for a person while this waits. A standby raises NotNeeded when it is of no use any more, as
+    whoever waits does when `stop` is set. Raises LeadershipLost where another leads, and when the locks are lost (the
+    block is cancelled then); StateError where the directories or locks cannot be had.
     """
     profile.ensure()
     how: _How = "replace" if replace else "wait" if standby else "try"
-    locks = await _unless_told(stop, lambda: _take_locks(profile, settings, how, report, times, lost_relevance))
+    waiting = standby if isinstance(standby, Standby) else Standby()
+    locks = await _unless_told(stop, lambda: _take_locks(profile, settings, how, report, times, waiting))
     instance = f"leader:{os.getpid()}:{time.time_ns() // 1_000_000}:{os.urandom(4).hex()}"
     term = Term(profile, instance, time.time(), locks=locks)
     failure: Exception | None = None
@@ -221,7 +273,7 @@ async def _cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
 
 
 async def _take_locks(
-    profile: Profile, settings: Settings, how: _How, report: Report, times: Times, lost_relevance: Relevant
+    profile: Profile, settings: Settings, how: _How, report: Report, times: Times, standby: Standby
 ) -> tuple[FileLock, ...]:
     held = _try_locks(profile, settings)
     if isinstance(held, Profile):
@@ -229,7 +281,7 @@ async def _take_locks(
             held = await _replace(profile, settings, held, report, times)
         elif how == "wait":
             report(f"standing by; the bot is held by {describe(held)}")
-            held = await _stand_by(profile, settings, held, report, times, lost_relevance)
+            held = await _stand_by(profile, settings, held, report, times, standby)
         elif await answering_leader(held, times.probe) is None:
             # it starts, ends, or is frozen: all of which show soon
             with trio.move_on_after(times.lease + times.probe + times.farewell + times.patience) as limit:
@@ -250,13 +302,13 @@ async def _take_locks(
 
 
 async def _stand_by(
-    profile: Profile, settings: Settings, holder: Profile, report: Report, times: Times, lost_relevance: Relevant
+    profile: Profile, settings: Settings, holder: Profile, report: Report, times: Times, standby: Standby
 ) -> tuple[FileLock, ...]:
     """Wait for the locks, and let it be known that somebody waits; several may."""
     locks: tuple[FileLock, ...] | str | StateError = "it was not needed"
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_hold_standby_lock, profile)
+            nursery.start_soon(_hold_standby_lock, profile, standby.bell)
 
             async def wait() -> None:
                 nonlocal locks
@@ -267,7 +319,7 @@ async def _stand_by(
                 nursery.cancel_scope.cancel("the wait is over")
 
             nursery.start_soon(wait)
-            while (reason := lost_relevance()) is None:  # noqa: ASYNC110 - other processes make it so
+            while (reason := standby.lost()) is None:  # noqa: ASYNC110 - other processes make it so
                 await trio.sleep(RING_ANEW)
             locks = reason if isinstance(locks, str) else locks
             nursery.cancel_scope.cancel(reason)
@@ -282,13 +334,16 @@ async def _stand_by(
     return locks
 
 
-async def _hold_standby_lock(profile: Profile) -> None:
+async def _hold_standby_lock(profile: Profile, bell: Bell | None) -> None:
     while True:
         with suppress(StateError):
             lock = FileLock.try_lock(profile.standby_lock)
             if lock is not None:
                 with lock:
-                    while lock.is_intact():  # noqa: ASYNC110 - as above
+                    while lock.is_intact():
+                        if bell is not None:
+                            with suppress(StateError):
+                                bell.hang()
                         await trio.sleep(RING_ANEW)
         await trio.sleep(RING_ANEW)
 
@@ -400,10 +455,10 @@ async def _ring_when_it_ends(holder: Profile, ring: trio.MemorySendChannel[None]
 
 def _try_locks(profile: Profile, settings: Settings) -> tuple[FileLock, ...] | Profile:
     """Both locks without waiting, or the profile whose leader holds one of them."""
+    path = bot_lock_path(settings)  # the first time takes 5 ms of imports, which nobody shall wait for with a lock
     own = FileLock.try_lock(profile.leader_lock)
     if own is None:
         return profile
-    path = bot_lock_path(settings)
     try:
         _ensure_locks_dir(path.parent)
         shared = FileLock.try_lock(path)

@@ -41,6 +41,7 @@ from telegram_bus.roles.requests import Requests
 from telegram_bus.roles.settings import Settings, store_settings
 from telegram_bus.roles.term import Term, now_ms
 from telegram_bus.roles.threads import Missing, Threads
+from telegram_bus.roles.together import together
 from telegram_bus.roles.topic_names import wanted_name
 from telegram_bus.roles.upkeep import PRUNE_EVERY, Upkeep
 from telegram_bus.roles.visibility import Visibility
@@ -64,6 +65,8 @@ STOPPED: Final = "an operator stopped it"
 TOLD: Final = "it was told to stop"
 
 DRAIN_LIMIT: Final = 1.0  # a leader that is told to end is gone in less than 2 s
+KNOWN_FOR: Final = 5.0
+"""Seconds of a term before a spare that took over asks again who the bot is: others wait for those."""
 
 
 class Leader:
@@ -82,6 +85,7 @@ class Leader:
     ) -> None:
         self.lease, self.settings, self.store, self.api = lease, settings, store, api
         self.endpoint, self.linger = endpoint, linger
+        self.opened: Callable[[], None] = lambda: None
         self.identity = identity.ours(__version__)
         self.registry = Registry()
         self.windows = Windows(store.spent, now_ms)
@@ -191,46 +195,11 @@ class Leader:
     async def run(self, stop: trio.Event, task_status: trio.TaskStatus[Term]) -> StopReason:
         """The nurseries of a term: polling is the inner one, since it has to end first."""
         term, upkeep = self.term, self.upkeep
-        await term.load()
         async with trio.open_nursery() as nursery:
-            await nursery.start(self._send)
-            await self.clean_ups.replay()
-            for service in (term.threads, self.visibility, self.clean_ups):
-                await nursery.start(service.run)
-            await nursery.start(term.calls.outbox.run)
-            await nursery.start(self.links.run)
-            await nursery.start(self.audit.run)
-            await nursery.start(term.calls.files.run)
-            await nursery.start(term.possessions.run)
-            await nursery.start(term.deliveries.run)
-            await nursery.start(term.buttons.run)
-            await nursery.start(term.keyboards.run)
-            await nursery.start(term.typing.run)
-            await nursery.start(term.commands.run)
-            for start in (term.sharing.run, *([self._icons().run] if self.settings.show_state else [])):
-                await nursery.start(start)
-            await nursery.start(self.lobby.run)
-            await nursery.start(self.notices.run)
-            await nursery.start(self.absences.run)
-            await nursery.start(
-                partial(
-                    serve_bus,
-                    self.endpoint.listener,
-                    self.requests.respond,
-                    is_known=self.requests.knows,
-                    stranger=self.audit.note_stranger,
-                )
-            )
             async with trio.open_nursery() as polling:
-                polling.start_soon(self.reception.poll)  # what it brings is stored, and waits for those who come back
-                # in this order: who finds a new leader at the endpoint shall not read the record of an earlier one
-                await self.lease.publish_record(self.endpoint.public, self.identity)
-                self.lease.check()
-                self._open()
+                polling.start_soon(self.reception.poll)  # the longest wait of all: it begins before anything else
+                await self._come_up(nursery)
                 crash.point("after-publish")
-                for task in (upkeep.prune, upkeep.follow_members, upkeep.purge, self._learn_bot, upkeep.keep_spare):
-                    nursery.start_soon(task)
-                nursery.start_soon(upkeep.watch_for_dead)
                 task_status.started(term)
                 log.info("leading in epoch %d, bot %d", self.store.epoch, self.settings.bot_id)
                 polling.start_soon(self.reception.watch_hearing)
@@ -250,14 +219,72 @@ class Leader:
         log.info("ended: %s", reason)
         return reason
 
-    async def _send(self, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _come_up(self, nursery: trio.Nursery) -> None:
+        """Read what earlier leaders left, start what a term consists of, and be found.
+
+        Whatever waits for the disk or the store does so at the same time: followers wait for all of this.
+        """
+        drafts: list[leadership.Draft] = []
+
+        async def draft() -> None:
+            drafts.append(await self.lease.draft_record(self.endpoint.public, self.identity))
+
+        try:
+            await together(draft, self.term.load, self.absences.load, self._recall_limits)
+            await self._start(nursery)
+            self.reception.ready.set()
+            self.lease.check()
+            # in this order: who finds a new leader at the endpoint shall not read the record of an earlier one
+            drafts[0].publish()
+            self._open()
+        finally:
+            for one in drafts:
+                one.discard()
+        nursery.start_soon(self._settle, drafts[0])
+
+    async def _start(self, nursery: trio.Nursery) -> None:
+        """Start all services of a term; those that followers and updates come to are the last ones."""
+        term, upkeep = self.term, self.upkeep
+        await nursery.start(self.sender.run)
+        await self.clean_ups.replay()
+        for service in (
+            *(term.threads.run, self.visibility.run, self.clean_ups.run, self.links.run, self.audit.run),
+            *(term.calls.files.run, term.possessions.run, term.buttons.run, term.keyboards.run, term.typing.run),
+            *(term.commands.run, term.sharing.run, self.notices.run),
+            *([self._icons().run] if self.settings.show_state else ()),
+        ):
+            nursery.start_soon(service)  # what is put to them before they run waits for them
+        readers = (term.calls.outbox.run, term.deliveries.run, self.lobby.run)
+        await together(*(partial(nursery.start, reader) for reader in readers))
+        await nursery.start(self.absences.run)
+        await nursery.start(
+            partial(
+                serve_bus,
+                self.endpoint.listener,
+                self.requests.respond,
+                is_known=self.requests.knows,
+                stranger=self.audit.note_stranger,
+            )
+        )
+        for task in (upkeep.prune, upkeep.follow_members, upkeep.purge, self._learn_bot, upkeep.keep_spare):
+            nursery.start_soon(task)
+        nursery.start_soon(upkeep.watch_for_dead)
+        nursery.start_soon(term.recall_given)
+
+    async def _recall_limits(self) -> None:
         """Send under the limits that hold, what earlier leaders have sent included."""
         await self.windows.recall(self.sender.budget, sure=self.store.notice is None)
-        await self.sender.run(task_status=task_status)
+
+    async def _settle(self, record: leadership.Draft) -> None:
+        try:
+            await record.settle()
+        except StateError as error:
+            log.warning("a power cut may bring back the record of an earlier leader: %s", error)
 
     def _open(self) -> None:
         """From now on followers find this leader."""
         self.endpoint.publish()
+        self.opened()
         self.term.opened.set(trio.current_time())
         self.absences.note_open()
 
@@ -319,6 +346,8 @@ class Leader:
 
     async def _learn_bot(self) -> None:
         """Learn who the bot is, and say what its settings forbid."""
+        if self.term.bot.username is not None:  # the rehearsal of a spare found out, some time ago
+            await trio.sleep(KNOWN_FOR)
         facts = await self._look()
         if not self.lease.profile.config_toml.exists():  # a token that was never right must not stick to the profile
             store_settings(self.lease.profile, self.settings)

@@ -73,6 +73,8 @@ async def look_up_owner(term: Term, info: UpdateInfo) -> None:
     message = info.reply_to if info.kind in ("message", "edited_message") else info.message_id
     if info.chat_id is not None and message is not None:
         await term.store.owner_of(info.chat_id, message)
+    if info.kind == "edited_message":
+        await term.possessions.recalled.wait()  # an earlier leader may have given the message to somebody
 
 
 @define(kw_only=True, eq=False)

@@ -298,17 +298,20 @@ class Member:
         self._terms += 1
         self.session.set(session)
         self.state.set(MemberState(phase="serving"))
+        gone = False
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._beat, session, nursery.cancel_scope)
                 await client.wait_lost()
+                gone = True
                 nursery.cancel_scope.cancel("the connection ended")
         except* _RegisterAgain:
             raise _RegisterAgain from None
         finally:
             self.session.set(None)
-            with trio.move_on_after(FAREWELL, shield=True):
-                await self._say_goodbye(session, endpoint)
+            if not gone:
+                with trio.move_on_after(FAREWELL, shield=True):
+                    await self._say_goodbye(session, endpoint)
         raise NoLeader("the connection to the leader ended")
 
     async def _register(self, client: BusClient, public: str, secret: str) -> Session:

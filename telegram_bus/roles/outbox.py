@@ -26,7 +26,7 @@ from telegram_bus.core import outcomes
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.errors import BusError, RequestRefused, StateError
 from telegram_bus.core.permissions import Allowed
-from telegram_bus.roles.doubts import Doubts, Work
+from telegram_bus.roles.doubts import REMEMBERED, Doubts, Work
 from telegram_bus.roles.files import Files
 from telegram_bus.roles.parking import Parking
 from telegram_bus.roles.passage import FIRST_PAUSE, Item, Passage, Place, begun
@@ -219,13 +219,13 @@ class Outbox:
     async def _begin(self, nursery: trio.Nursery) -> bool:
         """Take over what earlier leaders left; False where the disk does not let us."""
         try:
-            await self.parking.load()
-            keys = await self.store.begin_calls()
-            await self.doubts.load()
+            found = await self.store.begin_calls(REMEMBERED)
         except StateError as error:
             log.warning("what an earlier leader had to send cannot be looked up yet: %s", error)
             return False
-        for key in keys:
+        self.parking.recall(found.parked)
+        self.doubts.recall(found.unknown)
+        for key in found.keys:
             self._replaying[key] = trio.Event()
             nursery.start_soon(self._replay, key)
         nursery.start_soon(self.doubts.tell_all)

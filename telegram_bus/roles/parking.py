@@ -39,9 +39,9 @@ class Parking:
     now_ms: Callable[[], int] = field(repr=False)
     _parked: dict[int, str] = field(factory=dict)
 
-    async def load(self) -> None:
-        """Read what earlier leaders learned; raises what the store raises."""
-        self._parked = {chat_id: why for chat_id, why, _ in await self.store.parked()}
+    def recall(self, parked: dict[int, str]) -> None:
+        """What earlier leaders learned: chats, each with the reason."""
+        self._parked = dict(parked)
 
     def why(self, chat_id: int | None) -> str | None:
         """Why nothing is sent to the chat; None where it is not parked."""

@@ -57,7 +57,7 @@ class Possessions:
     """The possessions of one term: the latest in memory, all of 90 days in the store, a moment later.
 
     What a crash keeps from the store is in the updates and answers that are stored themselves, which the next leader
-    reads (`Term.load`). Presses are not stored: nobody can answer one that is minutes old (bot-api M12).
+    reads (`Term.recall_given`). Presses are not stored: nobody can answer one that is minutes old (bot-api M12).
     """
 
     store: Store = field(repr=False)
@@ -65,6 +65,8 @@ class Possessions:
     now_ms: Callable[[], int] = field(repr=False)
     messages: OrderedDict[Place, str] = field(factory=OrderedDict)
     callbacks: OrderedDict[str, str] = field(factory=OrderedDict)
+    recalled: trio.Event = field(factory=trio.Event)
+    """Set once what earlier leaders had given is known again (`Term.recall_given`)."""
     _unsaved: dict[tuple[int, int], str] = field(factory=dict)
     _noted: trio.Event = field(factory=trio.Event)
 
@@ -79,6 +81,11 @@ class Possessions:
             _keep(self.callbacks)
         self.files.note(key, info.files)
 
+    def recollect(self, info: UpdateInfo, key: str) -> None:
+        """As `note`, of an update that an earlier leader had; what is known of its message already is newer."""
+        if (info.chat_id, info.message_id) not in self.messages:
+            self.note(info, key)
+
     def of(self, member: Member) -> Owned:
         """What belongs to the member."""
         return _Property(key=member.key, all=self)
@@ -92,10 +99,12 @@ class Possessions:
         unknown = [pair for pair in pairs if pair is not None and self.store.owner_nowait(*pair) is None]
         named = list(args[:1]) if method == "downloadFile" else list(named_files(body)) if member.extended else []
         files = self.files.recall(member.key, [one for one in named if isinstance(one, str)][:MOST_FILES])
-        if not unknown and files is None:
+        pressed = isinstance(query_id := body.get("callback_query_id"), str) and query_id not in self.callbacks
+        if not unknown and files is None and (not pressed or self.recalled.is_set()):
             return None
 
         async def recall() -> None:
+            await self.recalled.wait()
             for chat, message in unknown:
                 if await self.store.owner_of(chat, message) is None and (chat, message) not in self.messages:
                     key = await self.store.given_to(chat, message)

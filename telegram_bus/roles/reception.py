@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from typing import Any
 
+import trio
 from attrs import define, field
 
 from telegram_bus.botapi.poller import Order, Renewal, run_poller
@@ -28,6 +31,8 @@ class Reception:
     intake: Intake
     notices: Notices
     order: Order
+    ready: trio.Event = field(factory=trio.Event)
+    """To be set once the bus can take updates; what a poll brings before that waits for it."""
     _renewal: Renewal = field(factory=Renewal)
 
     @property
@@ -40,11 +45,15 @@ class Reception:
         await run_poller(
             self.api,
             offset=await self.term.store.offset(),
-            commit=self.intake.commit,
+            commit=self._commit,
             report=self._note,
             order=self.order,
             renewal=self._renewal,
         )
+
+    async def _commit(self, batch: Sequence[dict[str, Any]], next_offset: int) -> None:
+        await self.ready.wait()
+        await self.intake.commit(batch, next_offset)
 
     async def watch_hearing(self) -> None:
         """Notice that polls are answered and yet nothing is heard, and connect anew then."""

@@ -12,9 +12,9 @@ from attrs import frozen
 
 from telegram_bus.core.election import Holder
 from telegram_bus.core.values import ProtocolIdentity
-from telegram_bus.home import Profile, atomic_write
+from telegram_bus.home import Profile, Staged, stage
 
-__all__ = ["ENDED", "LeaderRecord", "read_leader", "write_leader"]
+__all__ = ["ENDED", "LeaderRecord", "read_leader", "stage_leader"]
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ class LeaderRecord:
         return self.holder.pid
 
 
-def write_leader(profile: Profile, record: LeaderRecord) -> None:
-    """Replace leader.json, durably; raises OSError."""
+def stage_leader(profile: Profile, record: LeaderRecord) -> Staged:
+    """Write what shall replace leader.json, durably; raises OSError."""
     holder, protocol = record.holder, record.protocol
     content = {
         "version": VERSION,
@@ -63,7 +63,7 @@ def write_leader(profile: Profile, record: LeaderRecord) -> None:
         "state": record.state,
         "since": record.since,
     }
-    atomic_write(profile.leader_json, json.dumps(content, indent=1).encode() + b"\n")
+    return stage(profile.leader_json, json.dumps(content, indent=1).encode() + b"\n")
 
 
 def read_leader(profile: Profile) -> LeaderRecord | None:

@@ -71,9 +71,9 @@ class Sharing:
 
     async def load(self) -> None:
         """Read who writes to whom, and whether there were threads; raises what the store raises."""
-        self._choices = await self.store.lobby.choices()
-        self.why = await self.store.lobby.told("no threads") or None
-        self.everyone = self.why is not None and await self.store.lobby.told("no threads for") == "all"
+        self._choices, told = await self.store.lobby.choices_and("no threads")
+        self.why = told.get("no threads") or None
+        self.everyone = self.why is not None and told.get("no threads for") == "all"
 
     # -- for routing
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import tempfile
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,52 +18,23 @@ from attrs import define, field
 
 from telegram_bus import _version
 from telegram_bus._version import __version__
-from telegram_bus.botapi.transport import BotApi
 from telegram_bus.core import identity
-from telegram_bus.core.errors import BusError, NoLeader, StateError
+from telegram_bus.core.errors import NoLeader, StateError
 from telegram_bus.home import Profile
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.bot import BotFacts, learn_bot
 from telegram_bus.roles.detached import start_leader_detached
 from telegram_bus.roles.record import ENDED, read_leader
 from telegram_bus.roles.settings import Settings
-from telegram_bus.store import open_store
 
-__all__ = ["Relevance", "keep_spare", "rehearse", "spare_of"]
+__all__ = ["Relevance", "keep_spare", "spare_of"]
 
 log = logging.getLogger(__name__)
-
-REHEARSAL: Final = 5.0
-"""Seconds that a rehearsal may take; without a network it is left half done."""
 
 SPARE_AFTER: Final = 2.0
 """Seconds between a leader's start and that of its spare: whoever comes to its end at once needs none."""
 SPARE_LOOK: Final = 5.0
 SPARE_LAST: Final = 600.0
 """Seconds between two starts of a spare that ends each time, at most."""
-
-
-async def rehearse(settings: Settings, api: BotApi, stop: trio.Event) -> BotFacts | None:
-    """Do once, on files of our own, what is slow the first time that a process does it; what Telegram said of the bot.
-
-    Whatever goes wrong here shows again when it matters. `stop` cuts it short.
-    """
-    with suppress(OSError, StateError), tempfile.TemporaryDirectory(prefix="telegram-bus-") as scratch:
-        async with open_store(Path(scratch) / "rehearsal.sqlite3", holder="rehearsal") as store:
-            await store.offset()
-    facts: BotFacts | None = None
-    async with trio.open_nursery() as nursery:
-
-        async def learn() -> None:
-            nonlocal facts
-            with trio.move_on_after(REHEARSAL), suppress(BusError):
-                facts = await learn_bot(api.call, settings.bot_id, settings.chat)
-            nursery.cancel_scope.cancel("it is learnt, or takes too long")
-
-        nursery.start_soon(learn)
-        await stop.wait()
-        nursery.cancel_scope.cancel("it was told to stop")
-    return facts
 
 
 def _package() -> tuple[int, int] | None:

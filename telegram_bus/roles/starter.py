@@ -29,12 +29,13 @@ from telegram_bus.core.election import (
     next_delay,
     restart_delay,
 )
-from telegram_bus.core.errors import BusError, NoLeader, SettingsError
+from telegram_bus.core.errors import BusError, NoLeader, SettingsError, StateError
 from telegram_bus.home import Profile
 from telegram_bus.locks import FileLock
+from telegram_bus.roles.bell import listen
 from telegram_bus.roles.detached import StartedLeader, last_words, start_leader_detached
 from telegram_bus.roles.holder import DEFAULT_TIMES, POLL, Times, answering_leader, describe, watch_holder
-from telegram_bus.roles.record import LeaderRecord
+from telegram_bus.roles.record import ENDED, LeaderRecord, read_leader
 
 __all__ = [
     "PARENT_VARIABLE",
@@ -77,7 +78,7 @@ async def ensure_leader(
     report: Callable[[str], None] = log.debug,
     times: Times = DEFAULT_TIMES,
 ) -> LeaderRecord:
-    """The leader of the profile, which answered a request a moment ago; started if need be and `may_start`.
+    """The leader of the profile, which answered a request or rang a moment ago; started if need be and `may_start`.
 
     `head_start` seconds are left to others first. `report` gets the reasons for waiting. Gives up only for a reason:
     raises LeaderStopped while the bus is stopped, NoLeader(reason) when no leader can be had for now (try again later),
@@ -155,12 +156,18 @@ class _Search:
     _lock_tried: float = -LOCK_EVERY
     _doubt: str | None = None
     _found: LeaderRecord | None = None
-    _record: tuple[int, int] | None = None
+    _first: LeaderRecord | None = field(init=False)
+    _record: tuple[int, int] | None = field(init=False)
+    _bell: trio.SocketStream | None = None
     _bypass_after: float = field(factory=lambda: STUCK + random.uniform(0, STUCK_SPREAD))
     _last_reason: str = field(default="no leader answers")
 
+    def __attrs_post_init__(self) -> None:
+        self._record, self._first = _identity(self.profile.leader_json), read_leader(self.profile)
+
     async def run(self) -> LeaderRecord:
         outcome: LeaderRecord | BusError
+        self._bell = await listen(self.profile)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._watch)
@@ -171,6 +178,7 @@ class _Search:
                 nursery.cancel_scope.cancel("the search is over")
         finally:
             self._drop_lock()
+            self._hush()
         if isinstance(outcome, BusError):
             raise outcome
         return outcome
@@ -195,16 +203,34 @@ class _Search:
             if trio.current_time() - began > patience:
                 raise NoLeader(self._last_reason)
             delay = next_delay(delay, random.random())
+            self._found = None
             with trio.move_on_after(delay):
-                await self._new_record()
+                self._found = await (self._wait_for_bell() if self._bell is not None else self._new_record())
                 delay = None  # it is there, or about to be
             self._record = _identity(self.profile.leader_json)
-            self._found = await answering_leader(self.profile, self.times.probe)
+            if self._found is None:
+                self._found = await answering_leader(self.profile, self.times.probe)
+
+    async def _wait_for_bell(self) -> LeaderRecord | None:
+        """Wait until whoever stands by has become the leader or given up; a leader of which nobody knew is new."""
+        assert self._bell is not None
+        with suppress(trio.BrokenResourceError):
+            await self._bell.receive_some(1)
+        self._hush()
+        record = read_leader(self.profile)
+        if record is None or record.state == ENDED or (self._first and record.instance == self._first.instance):
+            return None
+        return record
 
     async def _new_record(self) -> None:
         """Wait until leader.json is another file: who becomes the leader writes it, and a look costs microseconds."""
         while _identity(self.profile.leader_json) == self._record:  # noqa: ASYNC110 - another process writes it
             await trio.sleep(LOOK)
+
+    def _hush(self) -> None:
+        if self._bell is not None:
+            self._bell.socket.close()
+            self._bell = None
 
     def _next_step(self) -> StartStep:
         """Look at the files, take the start lock where that is our turn, and decide."""
@@ -223,14 +249,20 @@ class _Search:
         if not isinstance(step, Start):
             return step
         # nothing speaks against a start: now look at what costs more
+        if trio.current_time() - self._began < STANDBY_SECONDS and self._somebody_stands_by():
+            return decide_start(evolve(at, standby=True))
         if not _interpreter(self.profile):
             return decide_start(evolve(at, configured=False))
-        if trio.current_time() - self._began < STANDBY_SECONDS and FileLock.is_held(self.profile.standby_lock):
-            return decide_start(evolve(at, standby=True))
         held = self._have_lock() or self._lock_is_stuck()
         return decide_start(
             evolve(at, start_lock_held=held, leader_lock_free=held and not FileLock.is_held(self.profile.leader_lock))
         )
+
+    def _somebody_stands_by(self) -> bool:
+        try:
+            return FileLock.is_held(self.profile.standby_lock)
+        except StateError:  # no profile yet, say: whoever starts a leader hears of it
+            return False
 
     def _have_lock(self) -> bool:
         now = trio.current_time()

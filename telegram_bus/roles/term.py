@@ -22,7 +22,7 @@ from telegram_bus.core.envelopes import (
     Registration,
     Target,
 )
-from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused
+from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused, StateError
 from telegram_bus.core.extensions import (
     ActivitySet,
     ButtonsKeep,
@@ -61,6 +61,7 @@ from telegram_bus.roles.places import Places
 from telegram_bus.roles.possessions import Possessions
 from telegram_bus.roles.sharing import Sharing
 from telegram_bus.roles.threads import Threads
+from telegram_bus.roles.together import together
 from telegram_bus.roles.typing import Typing
 from telegram_bus.roles.watched import Watched
 from telegram_bus.store import NewUpdate, Retention, Store
@@ -192,17 +193,30 @@ class Term:
     )
 
     async def load(self) -> None:
-        """Read back what earlier leaders knew."""
-        await self.threads.load()
-        await self.sharing.load()
-        await self.muting.load()
-        await self.activities.load()
-        await self.store.recall_owners()
-        await self.keyboards.load()
-        await self.commands.load()
+        """Read back what this leader has to know before it serves anybody; raises what the store raises."""
+        await together(
+            self.threads.load,
+            self.sharing.load,
+            self.muting.load,
+            self.activities.load,
+            self.store.recall_owners,
+            self.keyboards.load,
+            self.commands.load,
+        )
+
+    async def recall_given(self) -> None:
+        """Read back what followers were given last; whoever asks for such a thing waits until it is done."""
+        try:
+            await self._recall_given()
+        except StateError as error:  # a full disk
+            log.warning("what followers were given last is not known: %s", error)
+        finally:
+            self.possessions.recalled.set()
+
+    async def _recall_given(self) -> None:
         for update in await self.store.recent(RECENT):
             if update.owner_key is not None:
-                self.note_given(info := describe(loads(update.body)), update.owner_key)
+                self.possessions.recollect(info := describe(loads(update.body)), update.owner_key)
                 if info.callback_id is not None and now_ms() - update.admitted_ms < PRESSED_LATELY_MS:
                     self.buttons.expect(info.callback_id, update.owner_key)  # the leader before us may not have
         for key, answer in await self.store.recent_answers(RECENT):

@@ -28,6 +28,8 @@ MISSED_FOR: Final = 60.0
 """Seconds after the last follower was here in which a leader that was told to end (or was frozen) is missed."""
 
 PRUNE_EVERY: Final = 1.0  # protocol section 10
+PURGE_AFTER: Final = 5.0
+"""Seconds of a term that belong to those who come back, and to what waits for them."""
 PURGE_EVERY: Final = 3_600.0
 
 
@@ -78,6 +80,7 @@ class Upkeep:
 
     async def purge(self) -> None:
         """Once an hour: delete what has outlived its purpose."""
+        await trio.sleep(PURGE_AFTER)
         while True:
             try:
                 await self.term.store.purge(now_ms(), self.settings.keep)

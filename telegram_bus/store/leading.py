@@ -21,7 +21,7 @@ from telegram_bus.store.budget import SpentJournal
 from telegram_bus.store.commits import Commits, open_commits
 from telegram_bus.store.database import open_database
 from telegram_bus.store.lobby import LobbyJournal
-from telegram_bus.store.outbox import Open
+from telegram_bus.store.outbox import Begun, Open
 from telegram_bus.store.schema import JOURNAL
 from telegram_bus.store.values import (
     Absence,
@@ -285,9 +285,9 @@ class Store:
         """Nobody knows whether the claimed call was carried out; returns it."""
         return await self._commits.run(lambda db: outbox.doubt_call(db, (key, request_id)))
 
-    async def begin_calls(self) -> list[str]:
-        """What earlier leaders had claimed is unknown from now on; returns whose accepted calls wait to be sent."""
-        return await self._commits.run(lambda db: outbox.begin_term(db, self.epoch))
+    async def begin_calls(self, limit: int) -> Begun:
+        """What earlier leaders had claimed is unknown from now on; returns what they left, `limit` unknown calls."""
+        return await self._commits.run(lambda db: outbox.begin_term(db, self.epoch, limit))
 
     async def accepted_calls(self, key: str, after_seq: int, limit: int) -> list[Open]:
         """The key's calls that wait to be sent, in the order of their acceptance, behind `after_seq`."""
@@ -304,14 +304,6 @@ class Store:
     async def send_again(self, seq: int, tries: int, now_ms: int) -> Open | None:
         """Accept an unknown call anew, once for each number of `tries`; None where it is not unknown any more."""
         return await self._commits.run(lambda db: outbox.again(db, seq, tries, now_ms))
-
-    async def open_calls(self, limit: int) -> tuple[list[tuple[str, str, int]], list[Open]]:
-        """How many calls of each key are in each state but settled, and the newest unknown ones."""
-        return await self._commits.run(lambda db: outbox.open_calls(db, limit))
-
-    async def parked(self) -> list[tuple[int, str, int]]:
-        """The chats that nothing can be sent to: id, why, since when."""
-        return await self._commits.run(outbox.parked)
 
     async def park(self, chat_id: int, why: str, now_ms: int) -> None:
         """Nothing can be sent to the chat for now."""

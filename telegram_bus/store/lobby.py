@@ -311,6 +311,10 @@ class LobbyJournal:
         """To whom each person writes in a chat without threads: (chat, user) to key."""
         return await self._run(choices)
 
+    async def choices_and(self, prefix: str) -> tuple[dict[Place, str], dict[str, str]]:
+        """`choices` and `recall` in one: a new leader needs both before anything else."""
+        return await self._run(lambda db: (choices(db), recall(db, prefix)))
+
     async def choose(self, chat_id: int, user_id: int, key: str | None, now_ms: int) -> None:
         """The person writes to the key from now on (None: to nobody)."""
         await self._run(lambda db: choose(db, chat_id, user_id, key, now_ms))

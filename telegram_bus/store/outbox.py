@@ -14,6 +14,7 @@ from telegram_bus.store.values import Claim, Collision, New, Repeat, Unknown
 
 __all__ = [
     "LEADER",
+    "Begun",
     "Open",
     "accept_call",
     "accepted_calls",
@@ -22,9 +23,7 @@ __all__ = [
     "claim_call",
     "doubt_call",
     "known_call",
-    "open_calls",
     "park",
-    "parked",
     "purge",
     "release_call",
     "settle_call",
@@ -140,10 +139,25 @@ def doubt_call(db: Connection, call: tuple[str, str]) -> Open | None:
     return Open(*row) if row else None
 
 
-def begin_term(db: Connection, epoch: int) -> list[str]:
-    """What an earlier leader had claimed is unknown; returns whose calls are accepted and to be sent now."""
+class Begun(NamedTuple):
+    """What a new leader finds: whose accepted calls wait to be sent, the newest unknown ones, the parked chats."""
+
+    keys: list[str]
+    unknown: list[Open]
+    parked: dict[int, str]
+
+
+def begin_term(db: Connection, epoch: int, limit: int) -> Begun:
+    """What an earlier leader had claimed is unknown from now on; of the unknown calls the `limit` newest are returned.
+
+    All in one, because followers wait meanwhile.
+    """
     db.execute("UPDATE calls SET state = 'unknown', told = (key = '') WHERE state = 'claimed' AND epoch < ?", (epoch,))
-    return [key for (key,) in db.execute("SELECT DISTINCT key FROM calls WHERE state = 'accepted'")]
+    return Begun(
+        keys=[key for (key,) in db.execute("SELECT DISTINCT key FROM calls WHERE state = 'accepted'")],
+        unknown=_newest_unknown(db, limit),
+        parked={chat_id: why for chat_id, why, _ in db.execute("SELECT chat_id, why, since_ms FROM parked")},
+    )
 
 
 def accepted_calls(db: Connection, key: str, after_seq: int, limit: int) -> list[Open]:
@@ -198,24 +212,17 @@ def again(db: Connection, seq: int, tries: int, now_ms: int) -> Open | None:
     return Open(*row) if row else None
 
 
-def open_calls(db: Connection, limit: int) -> tuple[list[tuple[str, str, int]], list[Open]]:
-    """How many calls of each key are in each state but settled, and the newest unknown ones."""
-    counted = db.execute("SELECT key, state, count(*) FROM calls WHERE state != 'settled' GROUP BY key, state")
+def _newest_unknown(db: Connection, limit: int) -> list[Open]:
     rows = db.execute(
         f"SELECT {_OPEN} FROM calls WHERE state = 'unknown' ORDER BY seq DESC LIMIT ?",  # noqa: S608
         (limit,),
     )
-    return list(counted), [Open(*row) for row in rows]
+    return [Open(*row) for row in rows]
 
 
 def purge(db: Connection, before_ms: int) -> int:
     """Forget the calls of before then; those that are still to be sent stay. Returns how many went."""
     return db.execute("DELETE FROM calls WHERE since_ms < ? AND state != 'accepted'", (before_ms,)).rowcount
-
-
-def parked(db: Connection) -> list[tuple[int, str, int]]:
-    """The chats that nothing can be sent to: id, why, since when (ms)."""
-    return list(db.execute("SELECT chat_id, why, since_ms FROM parked"))
 
 
 def park(db: Connection, chat_id: int, why: str, now_ms: int) -> None:

@@ -132,6 +132,8 @@ class Rig:
 async def running(rig: Rig, *, opened: bool = True) -> AsyncIterator[Rig]:
     async with trio.open_nursery() as nursery:
         await rig.term.load()
+        await rig.absences.load()
+        nursery.start_soon(rig.term.recall_given)
         await nursery.start(rig.term.deliveries.run)
         await nursery.start(rig.term.buttons.run)
         await nursery.start(rig.term.keyboards.run)

@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import trio
 from trio.testing import wait_all_tasks_blocked
 
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import StateError
+from telegram_bus.store import Store, StoredUpdate
 from tests.fakes import CHAT, OWNER, admit, message
 from tests.roles.term_rig import Rig, running
 
@@ -126,3 +128,28 @@ async def test_an_unknown_kind_of_ours_is_kept_and_logged(rig: Rig, caplog: pyte
     assert rig.rows() == [(5, None, "dropped")]
     assert "no follower takes" in caplog.text
     assert rig.said == []
+
+
+async def test_an_edit_of_what_an_earlier_leader_gave_waits_until_that_is_known(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new leader serves before it has read that: an edit without a thread may be anybody's until then."""
+    await rig.agent("nora", 11)
+    await rig.term.store.record_messages("nora", [(CHAT, 900, 11)], 1)
+    await rig.take(message(1, thread=None, text="a", reply_to_message={"message_id": 900}))
+    assert rig.got == [("nora", 1)]
+    known, read = trio.Event(), Store.recent
+
+    async def late(store: Store, limit: int) -> list[StoredUpdate]:
+        await known.wait()
+        return await read(store, limit)
+
+    monkeypatch.setattr(Store, "recent", late)
+    async with running(Rig(earlier=rig.commits)) as second, trio.open_nursery() as nursery:
+        await come(second)
+        nursery.start_soon(second.take, edit(2, 1, "b", thread=None))
+        await wait_all_tasks_blocked()
+        assert second.got == []
+        known.set()
+        await wait_all_tasks_blocked()
+        assert second.got == [("nora", 2)]

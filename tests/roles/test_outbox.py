@@ -289,7 +289,7 @@ async def test_scenario_76_a_blocked_chat_is_parked_until_its_person_writes_agai
         assert not await second.calls.outbox.parking.opened(CHAT)
         assert (await second.send("r5", call_id="k"))["message_id"]
     second.commits.fault = None
-    assert await second.calls.store.parked() == []
+    assert (await second.calls.store.begin_calls(1)).parked == {}
 
 
 async def test_what_waits_for_a_closed_chat_goes_out_when_it_is_open_and_keeps_no_leader(

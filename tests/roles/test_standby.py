@@ -18,10 +18,11 @@ from telegram_bus.core.errors import NoLeader
 from telegram_bus.home import Profile
 from telegram_bus.locks import FileLock
 from telegram_bus.roles.holder import this_process
-from telegram_bus.roles.leadership import NotNeeded, hold_leadership
-from telegram_bus.roles.record import ENDED, LeaderRecord, write_leader
+from telegram_bus.roles.leadership import NotNeeded, Standby, hold_leadership
+from telegram_bus.roles.record import ENDED, LeaderRecord, stage_leader
+from telegram_bus.roles.rehearsal import REHEARSAL, rehearse
 from telegram_bus.roles.settings import Settings, load_settings, store_settings
-from telegram_bus.roles.standby import REHEARSAL, SPARE_AFTER, SPARE_LAST, Relevance, keep_spare, rehearse
+from telegram_bus.roles.standby import SPARE_AFTER, SPARE_LAST, Relevance, keep_spare
 from telegram_bus.testing import Sandbox
 
 OURS = identity.ours("1.2.3")
@@ -41,7 +42,7 @@ def record(profile: Profile, *, version: str = "1.2.3", state: str = "leading") 
         state=state,
         since=0.0,
     )
-    write_leader(profile, record)
+    stage_leader(profile, record).publish()
     return record
 
 
@@ -109,7 +110,7 @@ async def test_who_stands_by_lets_it_be_known_and_goes_when_it_is_not_needed(bus
 
         async def stand_by() -> None:
             with pytest.raises(NotNeeded, match="it rains"):
-                async with hold_leadership(bus_profile, settings, standby=True, lost_relevance=lambda: reason):
+                async with hold_leadership(bus_profile, settings, standby=Standby(lost=lambda: reason)):
                     pytest.fail("there are two leaders")
 
         assert not FileLock.is_held(bus_profile.standby_lock)

@@ -21,13 +21,14 @@ async def test_calls_of_version_2_are_taken_over_and_nobody_is_told_of_old_ones(
         db.execute("INSERT INTO calls VALUES ('nora', 'claimed', 'd', 1, 5, NULL, NULL)")
     path.chmod(0o600)
     async with open_store(path, holder="test") as store:
-        assert await store.begin_calls() == []
+        found = await store.begin_calls(10)
+        assert found.keys == []
         assert await store.known_call("nora", "answered", "d") == Repeat(b"1")
         assert await store.known_call("nora", "claimed", "d") == Unknown()
         assert await store.known_call("nora", "new", "d") == New()
         assert await store.untold_calls(10) == []
-        counted, [unknown] = await store.open_calls(10)
-        assert counted == [("nora", "unknown", 1)]
+        [unknown] = found.unknown
+        assert (unknown.key, unknown.request_id) == ("nora", "claimed")
         assert await store.send_again(unknown.seq, 0, 9) is None
         assert await store.accept_call("nora", "new", "d", 9, ("sendMessage", b"{}")) == New()
         [accepted] = await store.accepted_calls("nora", 0, 10)
