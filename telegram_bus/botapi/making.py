@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import trio
 
+from telegram_bus import crash
 from telegram_bus.botapi.parked import Parked
 from telegram_bus.botapi.polling import RETRY_SECONDS, backoff
 from telegram_bus.botapi.requests import CallApi, Memory, Outcome, Request, Sent, Shown
@@ -96,8 +97,8 @@ class Making(ABC):
         ticket = request.ticket
         counts = self._memory is not None and ticket.nature.kind == "spend"
         if counts and self._memory is not None:
-            self._numbers += 1
-            request.number = self._numbers
+            self._numbers += 2
+            request.number = self._numbers + ticket.progress
             self._memory.started(request.number, ticket.chat_id, ticket.nature.weight)
         if request.before is not None and not request.claimed:
             await self._claim(request)  # which commits that, too
@@ -136,9 +137,13 @@ class Making(ABC):
         seconds = CALL_SECONDS + seconds_for(sum(one.size for one in request.files))
         try:
             with trio.move_on_after(seconds):
+                crash.point("before-call")
                 if request.files:
-                    return await self._api.call(request.method, request.params, files=request.files)
-                return await self._api.call(request.method, request.params)
+                    result = await self._api.call(request.method, request.params, files=request.files)
+                else:
+                    result = await self._api.call(request.method, request.params)
+                crash.point("after-call")
+                return result
         except (ApiError, NotSent, RequestRefused):
             request.on_the_way = False
             raise

@@ -100,6 +100,7 @@ async def _open_term(
     after = before.epoch if before else 0
     async with open_store(profile.database, holder=lease.instance, after_epoch=after) as store:
         lease.epoch = store.epoch
+        crash.point("after-begin")
         if profile.config_toml.exists():  # and only now: what cannot lead leaves the settings alone
             store_settings(profile, settings)
         crash.point("after-epoch")

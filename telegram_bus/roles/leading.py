@@ -236,6 +236,7 @@ class Leader:
             self.lease.check()
             # in this order: who finds a new leader at the endpoint shall not read the record of an earlier one
             drafts[0].publish()
+            crash.point("after-record")
             self._open()
         finally:
             for one in drafts:

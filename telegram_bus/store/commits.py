@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import trio
 from attrs import Factory, define, field
 
+from telegram_bus import crash
 from telegram_bus.core.errors import StateError
 
 __all__ = ["Commits", "Operation", "open_commits"]
@@ -131,7 +132,9 @@ def _write(
         guard(connection)
         for operation in operations:
             outcomes.append(_attempt(connection, operation))
+        crash.point("before-commit")
         connection.execute("COMMIT")
+        crash.point("after-commit")
     except Exception as fault:  # noqa: BLE001 - a guard may raise anything, and every waiter must hear of it
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
