@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -44,13 +45,14 @@ class Telegram:
 async def test_nobody_hears_of_it_and_no_crash_point_counts(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bus_profile: Profile
 ) -> None:
-    passed: list[str | None] = []
+    passed: list[object] = []
 
     def quick(name: str) -> None:
-        passed.append(crash._armed)
+        passed.append(dict(crash._orders))
 
     monkeypatch.setattr(crash, "point", quick)
-    monkeypatch.setattr(crash, "_armed", "after-admit")
+    orders = {"after-admit": (1, signal.SIGKILL)}
+    monkeypatch.setattr(crash, "_orders", dict(orders))
     monkeypatch.setattr(rehearsal, "REHEARSAL", 30.0)
     done = trio.Event()
     played = rehearsal._play
@@ -68,8 +70,8 @@ async def test_nobody_hears_of_it_and_no_crash_point_counts(
     with caplog.at_level(logging.DEBUG), trio.fail_after(60):
         assert await rehearsal.rehearse(settings, Telegram(), trio.Event()) is None  # type: ignore[arg-type]
     assert passed
-    assert set(passed) == {None}
-    assert crash._armed == "after-admit"
+    assert all(order == {} for order in passed)
+    assert crash._orders == orders
     assert [record for record in caplog.records if record.name.startswith("telegram_bus")] == []
     assert list(bus_profile.directory.rglob("*")) == before
     assert logging.root.manager.disable == logging.NOTSET
