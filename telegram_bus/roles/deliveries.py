@@ -20,6 +20,7 @@ from telegram_bus.core.errors import AnswerLost, InvalidEnvelope, NotSent, State
 from telegram_bus.core.gathering import comments_on
 from telegram_bus.core.receiving import receipt
 from telegram_bus.core.registry import Member
+from telegram_bus.core.text import plain
 from telegram_bus.core.updates import forward
 from telegram_bus.roles.together import together
 from telegram_bus.store import Outcome, Store, StoredUpdate
@@ -58,15 +59,16 @@ class _Box:
     """What waits for one owner: `unsettled` in all; `more` says that not all of it is in memory.
 
     `held` are the numbers of what is in memory: what waits, and what has ended but is not yet stored as such. `left`
-    counts what was put while it had to stay in the store. What has a number up to `tried` may be known to the owner;
-    what is above it may still be changed: `frozen` is not tried while it is, `amended` are the new bodies. `comment` is
-    the last message whose forward was announced.
+    counts what was put while it had to stay in the store, `gone` is what was let go while the store was asked what
+    waits. What has a number up to `tried` may be known to the owner; what is above it may still be changed: `frozen` is
+    not tried while it is, `amended` are the new bodies. `comment` is the last message whose forward was announced.
     """
 
     key: str
     unsettled: int = 0
     waiting: deque[StoredUpdate] = field(factory=deque)
     held: set[int] = field(factory=set)
+    gone: set[int] = field(factory=set)
     tried: int = 0
     amended: dict[int, bytes] = field(factory=dict)
     frozen: dict[int, trio.Event] = field(factory=dict)
@@ -102,8 +104,8 @@ class Deliveries:
     forward: Callable[[Member, Forward], Awaitable[Ack]] = field(repr=False)
     secret: str = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
-    aside: Callable[[StoredUpdate, str], None] = field(repr=False, default=lambda _update, _reason: None)
-    """Hears of each update that is set aside, and why."""
+    aside: Callable[[StoredUpdate, str, int], None] = field(repr=False, default=lambda *_: None)
+    """Hears of each update that is set aside, why, and when that was stored (ms)."""
     ails: Callable[[str | None], None] = field(repr=False, default=lambda _why: None)
     """Hears why the store cannot be used, and None once it can again."""
     _floor: int = 0
@@ -172,14 +174,14 @@ class Deliveries:
             box.amended[update.seq] = body
         box.frozen.pop(update.seq).set()
 
-    async def expire(self, key: str, before_ms: int, reason: str) -> int:
+    async def expire(self, key: str, before_ms: int, now_ms: int, reason: str) -> int:
         """Set aside what waits for an absent owner since before then; returns how many updates that were."""
         box = self._box(key)
         if box.busy or self.members.by_key(key) is not None:
             return 0
         box.busy = True  # an owner that comes now waits for the store's answer
         try:
-            return self._forget(box, await self.store.expire(key, before_ms, self.now_ms(), reason))
+            return self._forget(box, await self.store.expire(key, before_ms, now_ms, reason))
         finally:
             box.busy = False
             self._start(box)
@@ -225,6 +227,8 @@ class Deliveries:
         box.unsettled -= len(numbers)
         box.waiting = deque(update for update in box.waiting if update.seq not in numbers)
         box.held -= numbers
+        if box.busy:
+            box.gone |= numbers
         for number in numbers:
             box.amended.pop(number, None)
         return len(numbers)
@@ -270,23 +274,25 @@ class Deliveries:
         while not box.waiting and box.more:
             # While the store is read, ends may be stored and updates put that the answer knows nothing of.
             settling, left = frozenset(box.held), box.left
+            box.gone.clear()
             read = partial(self.store.pending, box.key, IN_MEMORY + len(settling))
             stored = await self._stubbornly(read)
             box.more = len(stored) >= IN_MEMORY or box.left != left
-            box.waiting.extend(update for update in stored if update.seq not in settling)
+            box.waiting.extend(update for update in stored if update.seq not in settling | box.gone)
             box.held.update(update.seq for update in box.waiting)
         return bool(box.waiting)
 
     async def _settle(self, box: _Box, update: StoredUpdate, outcome: Outcome, reason: str | None) -> None:
         """Note the outcome; if we die before it is noted, the owner recognises the repetition by its id."""
-        settle = partial(self.store.settle, update.seq, outcome, self.now_ms(), reason)
-        await self._stubbornly(settle)
+        now_ms = self.now_ms()
+        settle = partial(self.store.settle, update.seq, outcome, now_ms, reason)
+        settled = await self._stubbornly(settle)
         crash.point("after-settle")
-        if update.seq in box.held:  # else it was dropped meanwhile
+        if settled:  # else it was dropped meanwhile, and counted then
             box.unsettled -= 1
             box.held.discard(update.seq)
             if reason is not None:
-                self.aside(update, reason)
+                self.aside(update, reason, now_ms)
 
     async def _stubbornly(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do what the store has to do, again and again while its disk fails: a leader outlives a full disk."""
@@ -332,7 +338,8 @@ class Deliveries:
         times = await self._stubbornly(partial(self.store.note_attempt, update.seq))
         if times < REFUSALS:
             return None, None
-        return self._reject(update, f"{key} refused it {times} times: {(ack.message or 'without a reason')[:200]}")
+        why = plain(ack.message or "without a reason")[:200].encode(errors="replace").decode()
+        return self._reject(update, f"{key} refused it {times} times: {why}")
 
     def _reject(self, update: StoredUpdate, reason: str) -> tuple[Outcome, str]:
         log.error("update %d is set aside: %s", update.update_id, reason)

@@ -596,6 +596,49 @@ async def test_what_is_dropped_on_its_way_is_not_tried_again(rig: Rig) -> None:
     assert rig.deliveries.waiting("nora") == 0
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_what_is_dropped_while_the_store_is_read_is_neither_delivered_nor_counted_twice(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, newest_first: bool
+) -> None:
+    """The read came before it in the same commit; either may hear of it first (but before the next delivery)."""
+    monkeypatch.setattr(deliveries_module, "IN_MEMORY", 2)
+    gate = trio.Event()
+
+    async def gated(envelope: Forward) -> Ack:
+        if envelope.delivery.source_update_id > 2:
+            await gate.wait()
+        return accept(envelope)
+
+    rig.answers["nora"] = gated
+    await rig.put("nora", 1, 2, 3, 4)
+    rig.commits.hold()
+    async with trio.open_nursery() as nursery:
+        rig.come("nora")  # it takes what is in memory, and then the store is asked
+        await wait_all_tasks_blocked()
+        nursery.start_soon(rig.deliveries.drop, 4)
+        await wait_all_tasks_blocked()
+        await rig.commits.release(newest_first=newest_first)
+        gate.set()
+    await wait_all_tasks_blocked()
+    assert rig.to("nora") == [1, 2, 3]
+    assert rig.deliveries.waiting("nora") == 0
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_what_is_dropped_at_the_moment_of_its_receipt_is_counted_once(rig: Rig, newest_first: bool) -> None:
+    """Both ends share a commit: the first one holds, whoever hears of it first."""
+    rig.come("nora")
+    await rig.put("nora", 1)
+    async with trio.open_nursery() as nursery:
+        rig.commits.hold()
+        nursery.start_soon(rig.deliveries.drop, 1)
+        await wait_all_tasks_blocked()
+        await rig.commits.release(newest_first=newest_first)
+    await wait_all_tasks_blocked()
+    assert rig.to("nora") == [1]
+    assert rig.deliveries.waiting("nora") == 0
+
+
 async def test_a_comment_is_announced_where_its_forward_waits_behind_it(rig: Rig) -> None:
     origin: dict[str, Any] = {"forward_origin": {"type": "hidden_user", "sender_user_name": "x", "date": 1}}
     raws = [message(1), message(2, text="see"), message(3, **origin), message(4, **origin), message(5), message(6)]
