@@ -27,6 +27,8 @@ __all__ = [
     "ProcessState",
     "boot_id",
     "file_system",
+    "is_stopped",
+    "lock_holder",
     "open_process",
     "peer_credentials",
     "pid_namespace",
@@ -70,6 +72,10 @@ class Host(Protocol):
 
     def is_zombie(self, pid: int) -> bool: ...
 
+    def is_stopped(self, pid: int) -> bool: ...
+
+    def lock_holder(self, path: Path) -> int | None: ...
+
     def uid(self, pid: int) -> int | None: ...
 
     def boot_id(self) -> str: ...
@@ -96,6 +102,23 @@ class Linux:
     def is_zombie(self, pid: int) -> bool:
         fields = self._fields(pid)
         return bool(fields) and fields[0] in {b"Z", b"X", b"x"}
+
+    def is_stopped(self, pid: int) -> bool:
+        fields = self._fields(pid)
+        return bool(fields) and fields[0] in {b"T", b"t"}
+
+    def lock_holder(self, path: Path) -> int | None:
+        try:
+            file = path.lstat()
+            lines = (self._proc / "locks").read_text().splitlines()
+        except OSError:
+            return None
+        there = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+        for line in lines:
+            fields = line.split()  # number, kind, ADVISORY, WRITE, pid, major:minor:inode (hex, hex, decimal), …
+            if fields[1] == "FLOCK" and fields[5] == there and int(fields[4]) > 0:  # else of another PID namespace
+                return int(fields[4])  # of who waits for a lock, the second field is an arrow
+        return None
 
     def uid(self, pid: int) -> int | None:
         with suppress(OSError), (self._proc / str(pid) / "status").open(errors="surrogateescape") as lines:
@@ -149,6 +172,12 @@ class Darwin:
 
     def is_zombie(self, pid: int) -> bool:
         return (self._run("ps", "-o", "state=", "-p", str(pid)) or "").strip().startswith("Z")
+
+    def is_stopped(self, pid: int) -> bool:
+        return (self._run("ps", "-o", "state=", "-p", str(pid)) or "").strip().startswith("T")
+
+    def lock_holder(self, path: Path) -> int | None:  # noqa: ARG002
+        return None  # lsof asks every process, and may hang
 
     def uid(self, pid: int) -> int | None:
         text = (self._run("ps", "-o", "ruid=", "-p", str(pid)) or "").strip()
@@ -243,6 +272,16 @@ def process_state(pid: int, birth: str | None, host: Host = _host) -> ProcessSta
     if current is None or birth is None or ":start:" not in birth:
         return "unverifiable"  # /proc may hide other people's processes
     return "dead" if current != birth or host.is_zombie(pid) else "alive"
+
+
+def is_stopped(pid: int, host: Host = _host) -> bool:
+    """Whether a signal (Ctrl-Z) or a debugger holds the process up."""
+    return host.is_stopped(pid)
+
+
+def lock_holder(path: Path, host: Host = _host) -> int | None:
+    """The process that the kernel names as the one that has a `flock` on the file; None where nothing tells."""
+    return host.lock_holder(path)
 
 
 def boot_id(host: Host = _host) -> str:

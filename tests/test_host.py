@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import resource
@@ -55,6 +56,41 @@ def test_a_process_lives_until_it_ends_and_a_zombie_is_dead(sleeper: subprocess.
     assert host.process_state(sleeper.pid, birth) == "dead"
     assert host.process_birth_id(sleeper.pid) is None
     assert host.process_uid(sleeper.pid) is None
+
+
+def test_a_process_that_is_stopped_is_told_from_one_that_waits(sleeper: subprocess.Popen[bytes]) -> None:
+    assert not host.is_stopped(sleeper.pid)
+    sleeper.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, sleeper.pid, os.WSTOPPED)
+    assert host.is_stopped(sleeper.pid)
+    sleeper.kill()
+    sleeper.wait()
+    assert not host.is_stopped(sleeper.pid)
+
+
+def test_the_kernel_names_who_has_a_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert host.lock_holder(path) is None
+    with path.open("w") as file:
+        assert host.lock_holder(path) is None
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert host.lock_holder(path) == os.getpid()
+    assert host.lock_holder(path) is None
+
+
+def test_who_waits_for_a_lock_or_is_of_another_namespace_does_not_have_it(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    file = path.stat()
+    there = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    locks = tmp_path / "locks"
+    locks.write_text(
+        f"1: POSIX  ADVISORY  WRITE 5 {there} 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 6 {there} 0 EOF\n"
+        f"2: FLOCK  ADVISORY  WRITE 0 {there} 0 EOF\n3: FLOCK  ADVISORY  WRITE 8 {there}1 0 EOF\n"
+    )
+    assert Linux(tmp_path).lock_holder(path) is None
+    locks.write_text(locks.read_text() + f"4: FLOCK  ADVISORY  WRITE 9 {there} 0 EOF\n")
+    assert Linux(tmp_path).lock_holder(path) == 9
 
 
 def test_another_birth_under_the_same_pid_is_a_death() -> None:
@@ -161,6 +197,15 @@ def test_macos_takes_a_zombie_for_dead() -> None:
     birth = mac.birth_id(os.getpid())
     answers.processes[os.getpid()] = ("Z", *answers.processes[os.getpid()][1:])
     assert host.process_state(os.getpid(), birth, mac) == "dead"
+
+
+def test_macos_knows_who_is_stopped_and_not_who_has_a_lock(tmp_path: Path) -> None:
+    answers = Answers()
+    mac = Darwin(answers)
+    assert not host.is_stopped(os.getpid(), mac)
+    answers.processes[os.getpid()] = ("T+", *answers.processes[os.getpid()][1:])
+    assert host.is_stopped(os.getpid(), mac)
+    assert host.lock_holder(tmp_path, mac) is None
 
 
 def test_macos_signals_only_the_process_that_was_opened() -> None:

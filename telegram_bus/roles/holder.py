@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from telegram_bus import host
 from telegram_bus.core.election import (
@@ -19,6 +19,7 @@ from telegram_bus.core.election import (
     RENEW_EVERY,
     CannotTell,
     Frozen,
+    Healthy,
     Holder,
     Judgement,
     Observation,
@@ -172,6 +173,9 @@ async def _look_closely(
 ) -> tuple[Watch, Judgement]:
     """Ask the silent holder, look at who it is, and end it where nothing speaks for it."""
     record = read_leader(profile)
+    pid = host.lock_holder(profile.leader_lock)
+    if pid is not None and (record is None or record.pid != pid):
+        return await _look_at_unnamed(profile, watch, pid, may_end, times)
     if record is None:
         return watch, CannotTell("it has not said who it is")
     try:
@@ -197,8 +201,37 @@ async def _look_closely(
         watch, judgement = watch.observe(seen)
         if isinstance(judgement, Frozen) and may_end():
             log.warning("the leader, process %d, is frozen; ending it", record.pid)
-            await _end(handle, record, times)
+            await _end(handle, record.holder.birth, times)
     return watch, judgement
+
+
+async def _look_at_unnamed(
+    profile: Profile, watch: Watch, pid: int, may_end: Callable[[], bool], times: Times
+) -> tuple[Watch, Judgement]:
+    """A silent holder that has not said who it is, but the kernel does: there is no socket of it to ask.
+
+    It froze between its locks and its record. So nothing less than being stopped proves that it does not just take
+    long over its start.
+    """
+    watch = evolve(watch, since=trio.current_time())
+    try:
+        handle = host.open_process(pid)
+    except OSError as error:
+        return watch, CannotTell(f"process {pid}, which holds its lock, cannot be looked at ({error})")
+    with closing(handle):
+        birth = host.process_birth_id(pid)
+        if pid == os.getpid():
+            return watch, CannotTell("it is this very process")
+        if (uid := host.process_uid(pid)) != os.getuid():
+            return watch, CannotTell(f"process {pid}, which holds its lock, belongs to user {uid}")
+        if not host.is_stopped(pid):
+            return watch, CannotTell(f"process {pid}, which holds its lock, has not said yet that it leads, and runs")
+        if host.lock_holder(profile.leader_lock) != pid:
+            return watch, Healthy()
+        if may_end():
+            log.warning("process %d holds the lock of the leader and is frozen; ending it", pid)
+            await _end(handle, birth, times)
+    return watch, Frozen()
 
 
 def _strange(record: LeaderRecord) -> str | None:
@@ -211,12 +244,12 @@ def _strange(record: LeaderRecord) -> str | None:
     return judge_identity(record.holder, found, ours)
 
 
-async def _end(handle: host.ProcessHandle, record: LeaderRecord, times: Times) -> None:
+async def _end(handle: host.ProcessHandle, birth: str | None, times: Times) -> None:
     with suppress(ProcessLookupError):
         handle.signal(signal.SIGTERM)
         handle.signal(signal.SIGCONT)  # a stopped process does not hear the first one
         with trio.move_on_after(times.farewell):
-            while host.process_state(record.pid, record.holder.birth) != "dead":  # noqa: ASYNC110 - another process
+            while host.process_state(handle.pid, birth) != "dead":  # noqa: ASYNC110 - another process
                 await trio.sleep(POLL)
             return
         handle.signal(signal.SIGKILL)

@@ -440,17 +440,48 @@ async def spared(profile: Profile, settings: Settings, leader: subprocess.Popen[
     return host.process_state(leader.pid, birth) == "alive"
 
 
-async def test_a_leader_that_froze_before_it_said_who_it_is_is_not_taken_for_the_one_before_it(
-    profile: Profile, settings: Settings, spawn: Spawn
-) -> None:
-    leader = spawn()
-    leader.send_signal(signal.SIGSTOP)
+def unname(profile: Profile, leader: subprocess.Popen[str], gone: subprocess.Popen[str] | None) -> None:
+    """As if the leader had only its locks yet: the record is of one before it, or there is none."""
     record = read_leader(profile)
     assert record is not None
-    gone = spawn("fail", wait=False)
-    gone.wait()
-    stage_leader(profile, evolve(record, holder=evolve(record.holder, pid=gone.pid), endpoint="/nowhere")).publish()
+    assert record.pid == leader.pid
+    if gone is None:
+        profile.leader_json.unlink()
+    else:
+        gone.wait()
+        earlier = evolve(record, holder=evolve(record.holder, pid=gone.pid), endpoint="/nowhere")
+        stage_leader(profile, earlier).publish()
     assert "a process that has not said who it is" in describe(profile, living=True)
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_leader_that_froze_before_it_said_who_it_is_is_ended(
+    profile: Profile, settings: Settings, spawn: Spawn, first: bool
+) -> None:
+    """The kernel names who holds the lock, and that it is stopped."""
+    leader = spawn()
+    leader.send_signal(signal.SIGSTOP)
+    unname(profile, leader, None if first else spawn("fail", wait=False))
+    async with hold_leadership(profile, settings, standby=True, times=evolve(QUICK, farewell=30.0)) as term:
+        term.check()
+    assert leader.wait() == 0
+
+
+async def test_a_leader_that_has_not_said_yet_who_it_is_but_runs_is_left_alone(
+    profile: Profile, settings: Settings, spawn: Spawn
+) -> None:
+    leader = spawn("still")
+    unname(profile, leader, None)
+    assert await spared(profile, settings, leader, "has not said yet that it leads, and runs")
+
+
+async def test_where_the_kernel_names_nobody_a_leader_without_a_record_is_not_taken_for_the_one_before_it(
+    profile: Profile, settings: Settings, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "lock_holder", lambda _: None)
+    leader = spawn()
+    leader.send_signal(signal.SIGSTOP)
+    unname(profile, leader, spawn("fail", wait=False))
     assert await spared(profile, settings, leader, f"lsof {profile.leader_lock}")
 
 
