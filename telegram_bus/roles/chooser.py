@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
@@ -18,8 +19,10 @@ from telegram_bus.core.outcomes import thread_trouble
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.roles.buttons import Press
 from telegram_bus.roles.deliveries import Deliveries
+from telegram_bus.roles.once import Turns
 from telegram_bus.roles.sharing import Sharing
 from telegram_bus.roles.threads import Call
+from telegram_bus.roles.watched import Watched
 from telegram_bus.store import Store, StoredUpdate
 from telegram_bus.store.lobby import Chooser as Asked
 
@@ -27,7 +30,9 @@ __all__ = ["Chooser"]
 
 log = logging.getLogger(__name__)
 
-ANSWERED = "This was answered before, or is asked anew below."
+AGAIN: Final = 30.0  # seconds until a disk that failed is tried again
+
+ANSWERED: Final = "This was answered before, or is asked anew below."
 
 _NOT_THERE: Final = "message to edit not found"
 
@@ -49,7 +54,7 @@ class Chooser:
     owner: Callable[[int, int], str | None] = field(repr=False)
     given: Callable[[UpdateInfo, str], None] = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
-    _turns: dict[tuple[int, int], trio.Lock] = field(factory=dict)
+    _turns: Turns = field(factory=Turns)
     _places: set[tuple[int, int]] = field(factory=set)  # where something waits
 
     async def hold(self, update: StoredUpdate, info: UpdateInfo) -> None:
@@ -82,9 +87,14 @@ class Chooser:
             if await self.store.lobby.ask_again(place, self.now_ms()):
                 await self._ask(place, one.waiting)
 
-    async def follow(self, changed: Callable[[], Awaitable[None]]) -> None:
-        """Give what waits in a thread to whoever gets that thread, until cancelled; `changed` waits for news."""
+    async def follow(self, changed: Watched[int]) -> None:
+        """Give what waits in a thread to whoever gets that thread, until cancelled; `changed` tells that one may."""
+        seen: trio.Event | None = None
+        pause = math.inf
         while True:
+            with trio.move_on_after(pause):
+                _, seen = await changed.wait_news(seen)  # also of what changes while this is at work
+            pause = math.inf
             for place in list(self._places):
                 key = self.owner(*place) if place[1] != MAIN else None
                 if key is not None:
@@ -93,7 +103,7 @@ class Chooser:
                         self._places.discard(place)
                     except StateError as error:
                         log.warning("what waits in thread %d goes to %s later: %s", place[1], key, error)
-            await changed()
+                        pause = AGAIN
 
     async def press(self, press: Press) -> str | None:
         """Do what a button says; returns what the person is shown."""
@@ -132,7 +142,7 @@ class Chooser:
     async def _give(
         self, place: tuple[int, int], message_id: int | None, agent: Choice, press: Press, verb: chooser.Verb
     ) -> str | None:
-        async with self._turns.setdefault(place, trio.Lock()):
+        async with self._turns.take(place):
             waiting = await self.store.lobby.waiting_at(place, message_id)
             if waiting is None:
                 return ANSWERED

@@ -131,7 +131,10 @@ class CleanUps:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Carry out what is due, one after another, until cancelled."""
         task_status.started()
+        seen: trio.Event | None = None
         while True:
+            with trio.move_on_at(min(self._due.values(), default=float("inf"))):
+                _, seen = await self.threads.changed.wait_news(seen)  # also of what is wanted while one is carried out
             rows = self.threads.book.clean_ups
             self._due = {thread: when for thread, when in self._due.items() if thread in rows}
             for thread_id in rows:
@@ -140,8 +143,6 @@ class CleanUps:
                 if self._due.get(row.thread_id, float("inf")) <= trio.current_time():
                     self._due[row.thread_id] = trio.current_time() + AGAIN
                     await self.carry_out(row)
-            with trio.move_on_at(min(self._due.values(), default=float("inf"))):
-                await self.threads.wait_changed()
 
     async def watch_for_dead(self, seen_leaving: Callable[[str], bool]) -> None:
         """Where that is wanted, find out who died while it was silent, or while nobody led, until cancelled.

@@ -148,7 +148,7 @@ class LobbyDesk:
         async with trio.open_nursery() as nursery:
             task_status.started()
             await self.chooser.resume()
-            nursery.start_soon(self.chooser.follow, self.term.threads.wait_changed)
+            nursery.start_soon(self.chooser.follow, self.term.threads.changed)
             async for update in self._channel[1]:
                 try:
                     await self._see_to(update)

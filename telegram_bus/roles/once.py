@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import assert_never
 
@@ -95,10 +95,10 @@ class Turns:
     """One at a time for each key; a key that nobody waits for costs nothing."""
 
     def __init__(self) -> None:
-        self._locks: dict[str, tuple[trio.Lock, int]] = {}
+        self._locks: dict[Hashable, tuple[trio.Lock, int]] = {}
 
     @asynccontextmanager
-    async def take(self, key: str) -> AsyncIterator[None]:
+    async def take(self, key: Hashable) -> AsyncIterator[None]:
         """Waits for the key's turn and holds it."""
         lock, users = self._locks.get(key, (trio.Lock(), 0))
         self._locks[key] = (lock, users + 1)

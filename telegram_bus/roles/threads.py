@@ -17,6 +17,7 @@ from telegram_bus.core.book import Adopted, Book, Given, Make, Wait
 from telegram_bus.core.envelopes import Registration, Target
 from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused, StateError
 from telegram_bus.core.registry import Provisioned, key_of
+from telegram_bus.roles.watched import Watched
 from telegram_bus.store import Store
 
 __all__ = ["Call", "Calling", "Missing", "Threads"]
@@ -97,11 +98,12 @@ class Threads:
     """Why nothing is sent into any thread just now; None: it is."""
     cleaning: dict[str, trio.Event] = field(factory=dict)
     """Keys whose thread is being closed or deleted at this moment, and when that has ended."""
+    changed: Watched[int] = field(factory=lambda: Watched(0), repr=False)
+    """Counts the changes of any thread that are on the disk."""
     reports: tuple[trio.MemorySendChannel[tuple[int, Missing]], trio.MemoryReceiveChannel[tuple[int, Missing]]] = field(
         factory=lambda: trio.open_memory_channel[tuple[int, Missing]](math.inf), repr=False
     )
     _making: dict[str, trio.Event] = field(factory=dict)
-    _changed: trio.Event = field(factory=trio.Event)
     _clear: trio.Event = field(factory=trio.Event)
     _owed: Changes = field(factory=list)
 
@@ -206,7 +208,7 @@ class Threads:
         task_status.started()
         while True:
             while not self.book.creations:
-                await self._changed.wait()
+                await self.changed.wait_changed()
             await trio.sleep(TICK)
             if self.serving():
                 await self._give_up()
@@ -225,8 +227,7 @@ class Threads:
         except StateError:
             self._owed = owed + self._owed
             raise
-        self._changed.set()
-        self._changed = trio.Event()
+        self.changed.set(self.changed.value + 1)
         for row in owed:
             if isinstance(row, Binding):
                 self.named(row)
@@ -238,10 +239,6 @@ class Threads:
             self._clear.set()
         elif self._clear.is_set():
             self._clear = trio.Event()
-
-    async def wait_changed(self) -> None:
-        """Wait until something about any thread has changed."""
-        await self._changed.wait()
 
     # --
 
@@ -340,7 +337,7 @@ class Threads:
         """Wait for news of a thread that was asked for; raises RequestRefused where none comes in time."""
         with trio.move_on_after(ANSWER_WITHIN):
             while key in self.book.creations:
-                await self._changed.wait()
+                await self.changed.wait_changed()
             return
         creation = self.book.creations.get(key)
         if creation is not None:

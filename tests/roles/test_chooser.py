@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import trio
 from attrs import define, field
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.core.chooser import MAIN, Press, data_of, mark_of
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, CommitUnknown, StateError
-from telegram_bus.roles.chooser import ANSWERED
+from telegram_bus.roles.chooser import AGAIN, ANSWERED
 from tests.fakes import CHAT, OWNER, FakeTelegram, admit, message
 from tests.roles.term_rig import Rig, running
 
@@ -272,6 +272,36 @@ async def test_a_thread_that_gets_an_owner_takes_what_waits_with_it(rig: Rig) ->
     await wait_all_tasks_blocked()
     assert rig.got == [("paul", 1)]
     await rig.take(pressed(2, GIVE, asked(rig)[0]))
+    assert rig.got == [("paul", 1)]
+
+
+@pytest.mark.parametrize(("first", "second"), [(PLACE, PLACE - 1), (PLACE - 1, PLACE)])
+async def test_a_thread_that_gets_an_owner_while_another_s_messages_are_given_is_not_overlooked(
+    rig: Rig, first: int, second: int
+) -> None:
+    """What waits there would lie until any thread changes again."""
+    await rig.take(message(1, thread=first), message(2, thread=second))
+    await rig.agent("paul", first)
+    rig.commits.hold()
+    await wait_all_tasks_blocked()  # what waits in the first thread is being given
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.agent, "ruth", second)
+        await wait_all_tasks_blocked()
+        await rig.commits.release(newest_first=True)
+    await wait_all_tasks_blocked()
+    assert sorted(rig.got) == [("paul", 1), ("ruth", 2)]
+
+
+async def test_what_waits_in_a_thread_is_given_once_a_full_disk_has_room_again(
+    rig: Rig, autojump_clock: MockClock
+) -> None:
+    await rig.take(message(1, thread=PLACE))
+    await rig.agent("paul", PLACE)
+    rig.commits.fault = StateError("the disk is full")
+    await wait_all_tasks_blocked()
+    rig.commits.fault = None
+    assert rig.got == []
+    await trio.sleep(AGAIN + 1)
     assert rig.got == [("paul", 1)]
 
 
