@@ -58,6 +58,7 @@ class CleanUps:
     dead: bool = False
     _due: dict[int, float] = field(factory=dict)  # when a thread's turn is, at the earliest
     _suspects: dict[str, Member | None] = field(factory=dict)  # who may have died; what was known of it
+    _at_work: set[int] = field(factory=set)  # the threads that somebody sees to at this moment
 
     # -- wishes
 
@@ -122,11 +123,26 @@ class CleanUps:
 
     # -- deeds
 
-    async def replay(self) -> None:
-        """What the last leader left undone, before anybody may register; what takes longer than 5 s goes on later."""
-        with trio.move_on_after(REPLAY):
+    async def replay(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Carry out what the last leader left undone; started when that is done, or in the midst of it after 5 s."""
+        started = False
+
+        def start() -> None:
+            nonlocal started
+            if not started:
+                started = True
+                task_status.started()
+
+        async def start_in_time() -> None:
+            await trio.sleep(REPLAY)
+            start()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(start_in_time)
             for row in tuple(self.threads.book.clean_ups.values()):
                 await self.carry_out(row)
+            start()
+            nursery.cancel_scope.cancel("all of it was tried")
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Carry out what is due, one after another, until cancelled."""
@@ -180,7 +196,10 @@ class CleanUps:
         return self.is_dead(member) if member is not None else self._has_lock(key) and not self.may_live(key)
 
     async def carry_out(self, row: CleanUp) -> Literal["done", "stays", "later"]:
-        """Close or delete one thread, if that is still to be."""
+        """Close or delete one thread, if that is still to be, and nobody is at it."""
+        if row.thread_id in self._at_work:
+            return "later"
+        self._at_work.add(row.thread_id)
         try:
             return await self._carry_out(row)
         except LeadershipLost:
@@ -188,6 +207,8 @@ class CleanUps:
         except StateError as error:
             log.warning("thread %d of %s is cleaned up later: %s", row.thread_id, row.key, error)
             return "later"
+        finally:
+            self._at_work.discard(row.thread_id)
 
     async def _carry_out(self, row: CleanUp) -> Literal["done", "stays", "later"]:
         method = "deleteForumTopic" if row.how == "delete" else "closeForumTopic"

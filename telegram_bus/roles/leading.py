@@ -247,7 +247,7 @@ class Leader:
         """Start all services of a term; those that followers and updates come to are the last ones."""
         term, upkeep = self.term, self.upkeep
         await nursery.start(self.sender.run)
-        await self.clean_ups.replay()
+        await nursery.start(self.clean_ups.replay)
         for service in (
             *(term.threads.run, self.visibility.run, self.clean_ups.run, self.links.run, self.audit.run),
             *(term.calls.files.run, term.possessions.run, term.buttons.run, term.keyboards.run, term.typing.run),

@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from telegram_bus.core.bindings import CleanUp
 from telegram_bus.core.errors import ApiError, LeadershipLost, NotSent, RequestRefused, StateError
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.clean_up import AGAIN, GRACE, LOOK_AFTER, CleanUpPolicy
+from telegram_bus.roles.clean_up import AGAIN, GRACE, LOOK_AFTER, REPLAY, CleanUpPolicy
 from tests.fakes import CHAT
 from tests.roles.thread_rig import Rig, running
 
@@ -183,6 +183,25 @@ async def test_a_replay_holds_up_a_start_for_a_few_seconds_only(tmp_path: Path, 
         rig.telegram.results.clear()
         await trio.sleep(AGAIN + 1)
     assert [row.key for row in await successor.stored()] == ["otto"]
+
+
+async def test_an_answer_that_does_not_come_holds_up_no_start(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """The call goes on, and what it comes to is noted; nobody makes it a second time meanwhile."""
+    rig, thread = await departed(tmp_path)
+    rig.telegram.gate = trio.Event()
+    successor = await rig.successor()
+    async with trio.open_nursery() as nursery:
+        began = trio.current_time()
+        await nursery.start(successor.clean_ups.replay)
+        assert trio.current_time() - began == REPLAY
+        async with running(successor):
+            await trio.sleep(100)
+            [row] = successor.threads.book.clean_ups.values()
+            assert await successor.clean_ups.carry_out(row) == "later"
+            rig.telegram.gate.set()
+            await trio.sleep(1)
+            assert [row.key for row in await successor.stored()] == ["otto"]
+    assert rig.telegram.calls == [("deleteForumTopic", {"chat_id": CHAT, "message_thread_id": thread})]
 
 
 async def test_who_leads_no_more_deletes_nothing(tmp_path: Path) -> None:
