@@ -34,7 +34,7 @@ class Memory(Protocol):
     """What outlives the sender: what counts, and until when Telegram wants us to pause. Only `flush` waits."""
 
     def started(self, number: int, chat_id: int | None, weight: int) -> None:
-        """A call that counts is about to leave."""
+        """A call that counts is about to leave; `number` is odd where it only shows progress."""
 
     def ended(self, number: int) -> None:
         """It was answered, or will not be."""

@@ -203,11 +203,11 @@ class Budget:
 
     # -- what an earlier leader did
 
-    def recall(self, chat_id: int | None, weight: int, ended: float) -> None:
+    def recall(self, chat_id: int | None, weight: int, ended: float, *, progress: bool = False) -> None:
         """Something that it sent was answered then; in the order of the answers."""
         self._overall.recall(ended, weight)
         if chat_id is not None and (allowance := self._pool(("spend", chat_id)).allowance) is not None:
-            allowance.recall(ended, weight)
+            allowance.recall(ended, weight, progress=progress)
 
     def recall_pause(self, chat_id: int | None, until: float) -> None:
         """It was told to pause until then; without a chat, all."""

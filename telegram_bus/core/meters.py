@@ -254,10 +254,10 @@ class Allowance:
             return self._all, self._ordinary, self._progress
         return self._all, self._ordinary
 
-    def recall(self, ended: float, weight: int) -> None:
+    def recall(self, ended: float, weight: int, *, progress: bool = False) -> None:
         """What an earlier leader sent and had answered by then; in the order of the answers."""
-        self._all.recall(ended, weight)
-        self._ordinary.recall(ended, weight)
+        for meter in self._meters(click=False, progress=progress):
+            meter.recall(ended, weight)
 
     def spend_all(self, now: float) -> None:
         """Nothing is known: as if everything had been spent at this moment."""

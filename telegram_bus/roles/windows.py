@@ -29,7 +29,8 @@ class Windows:
         spent, holds, complete = await self.journal.begin(wall)
         now = trio.current_time()
         for one in spent:
-            budget.recall(one.chat_id, one.weight, now - max(0, wall - one.ended_ms) / 1000)
+            ended = now - max(0, wall - one.ended_ms) / 1000
+            budget.recall(one.chat_id, one.weight, ended, progress=one.progress)
         for hold in holds:
             chat_id = None if hold.chat_id == ALL else hold.chat_id
             if hold.until_ms > wall:
@@ -41,7 +42,7 @@ class Windows:
             budget.be_unsure(now)
 
     def started(self, number: int, chat_id: int | None, weight: int) -> None:
-        """A call that counts is about to leave."""
+        """A call that counts is about to leave; `number` is odd where it only shows progress."""
         self.journal.started_soon(number, chat_id, weight, self.now_ms())
 
     def ended(self, number: int) -> None:

@@ -21,11 +21,12 @@ _SWEEP_EVERY: Final = 128
 
 
 class Spent(NamedTuple):
-    """A call that counts; it was answered then (or the leader died before)."""
+    """A call that counts; it was answered then (or the leader died before). `progress`: it only showed that."""
 
     chat_id: int | None
     weight: int
     ended_ms: int
+    progress: bool
 
 
 class Hold(NamedTuple):
@@ -52,12 +53,15 @@ class SpentJournal:
         return await self._commits.run(lambda db: _begin(db, now_ms))
 
     def started_soon(self, number: int, chat_id: int | None, weight: int, now_ms: int) -> None:
-        """A call is about to leave; what is committed after this is committed with it or later."""
+        """A call is about to leave; what is committed after this is committed with it or later.
+
+        An odd number is that of one which only shows progress.
+        """
         epoch = self._epoch
 
         def note(db: Connection) -> None:
             db.execute("INSERT INTO spent VALUES (?, ?, ?, ?, ?, NULL)", (epoch, number, chat_id, weight, now_ms))
-            if number % _SWEEP_EVERY == 0:
+            if number // 2 % _SWEEP_EVERY == 0:
                 purge(db, now_ms)
 
         self._commits.soon(note)
@@ -93,7 +97,7 @@ def _begin(db: Connection, now_ms: int) -> tuple[list[Spent], list[Hold], bool]:
     # what was under way when its leader died may have arrived until now
     db.execute("UPDATE spent SET ended_ms = ? WHERE ended_ms IS NULL OR ended_ms > ?", (now_ms, now_ms))
     purge(db, now_ms)
-    spent = db.execute("SELECT chat_id, weight, ended_ms FROM spent ORDER BY ended_ms").fetchall()
+    spent = db.execute("SELECT chat_id, weight, ended_ms, number & 1 FROM spent ORDER BY ended_ms").fetchall()
     holds = [Hold(*row) for row in db.execute("SELECT chat_id, until_ms, most, stretch FROM holds")]
     sure = any(hold.chat_id == ALL for hold in holds)
     if not sure:
@@ -101,4 +105,4 @@ def _begin(db: Connection, now_ms: int) -> tuple[list[Spent], list[Hold], bool]:
         since = (now_ms - KEPT_MS,)
         recent = db.execute("SELECT 1 FROM messages WHERE sent_ms > ? LIMIT 1", since).fetchone()
         sure = recent is None and db.execute("SELECT 1 FROM calls WHERE since_ms > ? LIMIT 1", since).fetchone() is None
-    return [Spent(*row) for row in spent], holds, sure
+    return [Spent(*row, bool(progress)) for *row, progress in spent], holds, sure

@@ -301,6 +301,18 @@ def test_a_successor_goes_on_where_the_dead_leader_was() -> None:
     assert [one for _, one in run(budget, 40.0, 40.0)] == [waiting[0]]
 
 
+def test_the_share_that_progress_took_counts_for_the_successor_too() -> None:
+    """In a group whose window is more than half full it is sure of three a minute, whoever leads."""
+    for shown, when in ((True, 50.0), (False, 0.0)):
+        budget = Budget()
+        for second in range(13):
+            budget.recall(GROUP, 1, -20.0 + second, progress=shown and second >= 10)
+        waiting = put(budget, method="editMessageText")
+        started = run(budget, 0.0, 100.0)
+        assert [one for _, one in started] == [waiting]
+        assert started[0][0] == (43.0 if shown else when)
+
+
 def test_a_pause_that_a_successor_finds_holds() -> None:
     budget = Budget()
     budget.recall_pause(None, 30.0)

@@ -90,6 +90,28 @@ async def test_what_the_dead_leader_sent_counts_until_a_window_after_its_answer(
         assert trio.current_time() == pytest.approx(begun + 60.5, abs=0.002)
 
 
+async def test_what_progress_took_counts_as_progress_for_the_successor(autojump_clock: MockClock) -> None:
+    """It is sure of three a minute where others fill the rest of its half."""
+
+    async def edit(sender: Sender, number: int) -> Any:
+        return await sender.call("editMessageText", {"message_id": number, "text": "x"}, GROUP, owner=str(number))
+
+    async with leading(FakeTelegram(delay=0)) as (sender, _, commits):
+        begun = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for number in range(3):
+                nursery.start_soon(edit, sender, number)
+        async with trio.open_nursery() as nursery:
+            for number in range(10):
+                nursery.start_soon(send, sender, GROUP, "x", str(number))
+    await trio.sleep(45)
+    async with leading(FakeTelegram(delay=0), commits) as (sender, _, _):
+        await send(sender, GROUP)
+        assert trio.current_time() == begun + 45
+        await sender.call("editMessageText", {"message_id": 9, "text": "x"}, GROUP, owner="9")
+        assert trio.current_time() == pytest.approx(begun + 60, abs=0.002)
+
+
 async def test_what_was_under_way_may_have_arrived_until_the_successor_began(autojump_clock: MockClock) -> None:
     first = FakeTelegram(delay=1_000)
     async with trio.open_nursery() as nursery, leading(first) as (sender, _, commits):
