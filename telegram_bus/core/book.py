@@ -62,6 +62,7 @@ class Book:
         self._released: set[int] = set()  # threads that were taken from their owners: none comes back by being named
         self._under_way: set[str] = set()
         self._looked_for: dict[str, float] = {}
+        self._told: dict[str, tuple[int, Creation]] = {}  # settled by a service message while the answer is to come
         for row in rows:
             if isinstance(row, CleanUp):
                 self.clean_ups[row.thread_id] = row
@@ -134,29 +135,46 @@ class Book:
         return [self.creations[key]]
 
     def made(self, key: str, thread_id: int, now_ms: int) -> Changes:
-        """Telegram made the thread; nothing changes where that was known from its service message already."""
-        creation = self.creations.get(key)
-        if creation is None:
+        """Telegram answered that it made the thread.
+
+        Nothing changes where that was known from its service message. Where that was another thread's (an older one
+        of this name, which a person took from its owner), the answer holds: that one is nobody's again.
+        """
+        creation, told = self.creations.get(key), self._told.pop(key, None)
+        if creation is not None:
+            return self._bound(creation, thread_id, now_ms)
+        binding = self.bindings.get(key)
+        if told is None or binding is None or binding.thread_id != told[0] or told[0] == thread_id:
             return []
+        changes = self._take(thread_id, key)
+        name, holder = told[1].name, told[1].holder
+        row = Binding(key, self.chat_id, thread_id, name, now_ms, holder, remade_ms=binding.remade_ms)
+        changes.append(self._enter(row))
+        self._released.add(told[0])
+        return changes
+
+    def _bound(self, creation: Creation, thread_id: int, now_ms: int) -> Changes:
+        key, earlier = creation.key, self.bindings.get(creation.key)
         changes = self._settle(key)
-        earlier = self.bindings.get(key)
         changes += self._take(thread_id, key)
         remade_ms = now_ms if earlier is not None and earlier.gone_ms is not None else None
-        changes.append(
-            self._enter(
-                Binding(key, self.chat_id, thread_id, creation.name, now_ms, creation.holder, remade_ms=remade_ms)
-            )
-        )
+        row = Binding(key, self.chat_id, thread_id, creation.name, now_ms, creation.holder, remade_ms=remade_ms)
+        changes.append(self._enter(row))
         self.elsewhere.pop(key, None)
         return changes
 
     def not_made(self, key: str) -> Changes:
-        """Telegram refused, or was surely not asked."""
-        return self._settle(key)
+        """Telegram refused, or was surely not asked: a thread that it got by a service message is another one."""
+        told, binding = self._told.pop(key, None), self.bindings.get(key)
+        changes = self._settle(key)
+        if told is not None and binding is not None and binding.thread_id == told[0]:
+            changes.append(self._forget(binding))
+        return changes
 
     def lost(self, key: str) -> None:
         """The answer will not come: from here on the service message is looked for."""
         self._under_way.discard(key)
+        self._told.pop(key, None)
 
     def topic_created(self, thread_id: int, name: str, now_ms: int) -> Changes:
         """The service message of a thread that this bot made; the first of a name settles the creation of that name.
@@ -168,7 +186,10 @@ class Book:
         sought = [one for one in self.creations.values() if clean_name(one.name) == clean_name(name)]
         if not sought:
             return []
-        return self.made(min(sought, key=lambda one: one.begun_ms).key, thread_id, now_ms)
+        creation = min(sought, key=lambda one: one.begun_ms)
+        if creation.key in self._under_way:
+            self._told[creation.key] = (thread_id, creation)
+        return self._bound(creation, thread_id, now_ms)
 
     def polled(self, seconds: float) -> list[Creation]:
         """Polling worked for so much longer; returns the creations that count as not made now (see `not_made`)."""
@@ -242,6 +263,7 @@ class Book:
 
     def bind(self, key: str, thread_id: int, name: str, *, holder: str | None, now_ms: int) -> Changes:
         """Give a thread to a follower; whoever had it has none from then on, and what was to be cleaned up stays."""
+        self._told.pop(key, None)
         changes = self._settle(key)
         changes += self._take(thread_id, key)
         changes.append(self._enter(Binding(key, self.chat_id, thread_id, clean_name(name), now_ms, holder)))
@@ -249,6 +271,7 @@ class Book:
 
     def unbind(self, key: str) -> Changes:
         """Forget the follower's thread, and the wish for one; the thread itself stays in the chat."""
+        self._told.pop(key, None)
         changes = self._settle(key)
         binding = self.bindings.get(key) or self.elsewhere.pop(key, None)
         if binding is not None:
@@ -283,7 +306,7 @@ class Book:
         In a private chat no thread can be closed (bot-api T11): there it is kept.
         """
         binding = self.bindings.get(key)
-        if binding is None or binding.thread_id is None or binding.thread_id in self.clean_ups:
+        if binding is None or binding.thread_id in self.clean_ups:
             return []
         if how == "close" and (self.chat_id > 0 or binding.closed or binding.gone_ms is not None):
             return []
