@@ -69,6 +69,7 @@ LONGEST_PAUSE: Final = 1.0
 SHORTEST_TERM: Final = 0.25  # a leader that lets go of us sooner than this is not asked again at once
 REFUSED_PAUSE: Final = 5.0  # a refusal does not go away by asking often
 MAINTENANCE: Final = 1.0  # how often the endpoint's public path is looked after
+LONGEST_MAINTENANCE: Final = 15.0  # where it cannot be put back
 
 
 @frozen(kw_only=True)
@@ -238,7 +239,6 @@ class Member:
         try:
             await self.unread.store(incoming)
         except StateError as error:
-            log.error("an update cannot be stored: %s", error)  # noqa: TRY400 - its text says it all
             return _later(request_id, str(error))
         return Ack(request_id=request_id, ok=True, result=receiving.receipt(incoming.delivery))
 
@@ -422,8 +422,15 @@ def _working_directory() -> str | None:
 
 
 async def _keep_published(endpoint: Endpoint) -> None:
-    """Publish the endpoint again when something removed its public path."""
+    """Publish the endpoint again when something removed its public path, as soon as the disk lets us."""
+    pause = MAINTENANCE
     while True:
-        await trio.sleep(MAINTENANCE)
-        if endpoint.ensure_published():
-            log.warning("%s had been removed; published it again", endpoint.public)
+        await trio.sleep(pause)
+        try:
+            if endpoint.ensure_published():
+                log.warning("%s had been removed; published it again", endpoint.public)
+            pause = MAINTENANCE
+        except StateError as error:  # what is connected stays so, and the disk may have room again
+            if pause == MAINTENANCE:
+                log.warning("no leader can reach this follower anew until its endpoint is back: %s", error)
+            pause = min(LONGEST_MAINTENANCE, pause * 2)

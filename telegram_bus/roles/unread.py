@@ -6,6 +6,7 @@ that nothing is held in memory alone: an item is whole again after a crash of th
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections import OrderedDict, deque
@@ -19,15 +20,23 @@ from attrs import define, evolve, field
 from telegram_bus import crash
 from telegram_bus.core import gathering
 from telegram_bus.core.codec import dumps, loads
+from telegram_bus.core.errors import StateError
 from telegram_bus.core.gathering import Trace
 from telegram_bus.core.receiving import Incoming
 from telegram_bus.core.updates import SOURCE_MARKER
 from telegram_bus.roles.watched import Watched
+from telegram_bus.store.commits import lasts
 from telegram_bus.store.inbox import Inbox, Received
 
 __all__ = ["LIMIT", "Item", "Unread"]
 
+log = logging.getLogger(__name__)
+
 LIMIT: Final = 1_000  # items that wait for the program; the leader keeps what comes beyond
+
+FIRST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 15.0
+"""Seconds, at most, between two tries to write on a disk that takes nothing."""
 
 LEADERLESS: Final = 15.0
 """Seconds for which an item that may not be whole waits for the next leader: a frozen one is replaced in 14 s."""
@@ -88,6 +97,8 @@ class Unread:
     inbox: Inbox = field(repr=False)
     waiting: deque[Item] = field(factory=deque)
     arrived: Watched[int] = field(factory=lambda: Watched(0))
+    trouble: str | None = None
+    """Why the inbox could not be written the last time; None: it could."""
     _led_since: float | None = None
     _growing: Item | None = None  # while a part of it is being stored
     _taken: Item | None = None  # the newest one that the program has
@@ -150,12 +161,43 @@ class Unread:
 
     async def store(self, incoming: Incoming) -> None:
         """Commit an update; one that was received before is not put a second time. Raises StateError."""
-        async with self._storing:
-            waiting = self._edited(incoming)
-            if waiting is not None:
-                await self._amend(waiting, incoming)
+        try:
+            async with self._storing:
+                waiting = self._edited(incoming)
+                if waiting is not None:
+                    await self._amend(waiting, incoming)
+                else:
+                    await self._append(incoming)
+        except StateError as error:
+            self._note_trouble(str(error))
+            raise
+        self._note_trouble(None)
+
+    async def done(self, item_id: str) -> None:
+        """Have it on the disk that the program is done with an item; while that takes nothing, wait and try again.
+
+        Raises StateError where it is the inbox itself that is damaged.
+        """
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self.inbox.done(item_id)
+            except StateError as error:
+                if lasts(error):
+                    raise
+                self._note_trouble(str(error))
+                await trio.sleep(pause)
+                pause = min(LONGEST_PAUSE, pause * 2)
             else:
-                await self._append(incoming)
+                self._note_trouble(None)
+                return
+
+    def _note_trouble(self, trouble: str | None) -> None:
+        before, self.trouble = self.trouble, trouble
+        if trouble is not None and before is None:
+            log.warning("%s; this follower goes on, and tries again until it can be", trouble)
+        elif trouble is None and before is not None:
+            log.warning("the inbox can be written again")
 
     # -- what belongs together
 

@@ -13,7 +13,7 @@ from attrs import Factory, define, field
 from telegram_bus import crash
 from telegram_bus.core.errors import StateError
 
-__all__ = ["Commits", "Operation", "open_commits"]
+__all__ = ["Commits", "Operation", "lasts", "open_commits"]
 
 T = TypeVar("T")
 
@@ -164,6 +164,20 @@ def _copy(fault: Exception, path: str) -> Exception:
     twin = type(fault)(*fault.args)
     twin.__cause__ = fault
     return twin
+
+
+def lasts(error: StateError) -> bool:
+    """Whether what failed is a file (it is damaged, say) and not its disk, which may have room again in a moment."""
+    cause = error.__cause__
+    return isinstance(cause, sqlite3.DatabaseError) and not isinstance(cause, sqlite3.OperationalError)
+
+
+def _unstorable(fault: Exception) -> StateError:
+    """What a peer makes up must not come as a surprise to a task that copes with every state of the disk."""
+    what = "half a character (a lone surrogate)" if isinstance(fault, UnicodeEncodeError) else "too large a number"
+    error = StateError(f"{what} cannot be stored; nothing was")
+    error.__cause__ = fault
+    return error
 
 
 def _unwritable(path: str, fault: Exception) -> StateError:

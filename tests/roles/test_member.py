@@ -574,6 +574,21 @@ async def test_an_endpoint_that_was_removed_is_published_again(served: Rig) -> N
     assert (await served.deliver(1)).ok
 
 
+async def test_an_endpoint_that_cannot_be_put_back_ends_nothing_and_is_tried_again(served: Rig) -> None:
+    """A full disk, say; who is connected stays so."""
+    directory = served.endpoint.parent
+    directory.rename(directory.with_name("elsewhere"))
+    directory.write_text("in the way")
+    for _ in range(2):
+        before = len(served.leader.of(Heartbeat))
+        await served.leader.wait_got(Heartbeat, before + 10)
+    assert served.member.state.value.phase == "serving"
+    directory.unlink()
+    while not served.endpoint.exists():  # noqa: ASYNC110 - a file has no event
+        await trio.sleep(0.01)
+    assert (await served.deliver(1)).ok
+
+
 async def test_files_that_cannot_be_used_end_the_member(bus_profile: Profile, seat: HeldSeat) -> None:
     """That is no state of the bus but a fault of this machine."""
     inbox, commits = memory_inbox()

@@ -286,6 +286,36 @@ async def test_nothing_is_handed_out_while_a_part_of_it_is_being_stored(rig: Rig
         assert await rig.take() == [1, 2]
 
 
+async def test_who_is_done_on_a_full_disk_waits_until_that_is_stored(
+    rig: Rig, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once, and that it is over."""
+    with led(rig):
+        await rig.deliver(said(1, "hello"))
+        item = await rig.unread.next()
+        rig.commits.fault = StateError("the inbox cannot be written (full)")
+        with trio.move_on_after(100) as waiting:
+            await rig.unread.done(item.id)
+        assert waiting.cancelled_caught
+        assert rig.unread.trouble == "the inbox cannot be written (full)"
+        rig.commits.fault = None
+        await rig.unread.done(item.id)
+    assert rig.unread.trouble is None
+    assert await rig.unread.inbox.pending() == []
+    assert [record.message.split(";")[0] for record in caplog.records if record.name.endswith("unread")] == [
+        "the inbox cannot be written (full)",
+        "the inbox can be written again",
+    ]
+
+
+async def test_an_inbox_that_is_damaged_is_not_waited_for(rig: Rig, autojump_clock: MockClock) -> None:
+    damaged = StateError("it is malformed")
+    damaged.__cause__ = sqlite3.DatabaseError("malformed")
+    rig.commits.fault = damaged
+    with pytest.raises(StateError, match="malformed"):
+        await rig.unread.done("an id")
+
+
 async def test_a_part_that_could_not_be_stored_holds_nothing_up_and_comes_again(
     rig: Rig, autojump_clock: MockClock
 ) -> None:
