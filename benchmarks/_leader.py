@@ -38,6 +38,7 @@ from telegram_bus.core.registry import Member, Provisioned
 from telegram_bus.core.values import Number
 from telegram_bus.host import raise_descriptor_limit
 from telegram_bus.roles.links import Links
+from telegram_bus.roles.ports import Found
 from telegram_bus.roles.requests import Requests
 from telegram_bus.wire.client import BusClient
 from telegram_bus.wire.endpoint import open_endpoint
@@ -147,7 +148,7 @@ class _Ports:
     async def fetch_file(self, *_: Any, **__: Any) -> Any:
         raise RequestRefused("there are no files")
 
-    async def resolve(self, member: Member, selector: AgentSelector) -> Target:
+    async def resolve(self, member: Member, selector: AgentSelector, *, main_chat: bool = False) -> Found:
         raise RequestRefused("there is no such agent")
 
     async def route(self, member: Member, message: AgentMessage) -> None:

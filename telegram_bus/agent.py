@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 import trio
 from attrs import define, field
@@ -16,21 +16,13 @@ from telegram_bus import crash
 from telegram_bus import home as homes
 from telegram_bus._version import __version__
 from telegram_bus.core import identity
-from telegram_bus.core.envelopes import (
-    AgentMessage,
-    AgentSelector,
-    ResolveAgentTarget,
-    RouteAgentMessage,
-    Target,
-)
 from telegram_bus.core.errors import BusError, SettingsError, single_fault
 from telegram_bus.core.extensions import FileGet
 from telegram_bus.core.files import FileInfo
 from telegram_bus.followers.calling import CALLS_AT_ONCE
-from telegram_bus.followers.contents import asked_by
 from telegram_bus.followers.handing import Handing, Recipient
 from telegram_bus.followers.members import MemberInfo, list_members, watch_members
-from telegram_bus.followers.messages import Buttons, FileKind, Keyboard, Media, SentMessage, joined, sent_message
+from telegram_bus.followers.messages import Buttons, FileKind, Keyboard, Media, SentMessage
 from telegram_bus.followers.sending import Sending
 from telegram_bus.followers.updates import Update, UpdateKind
 from telegram_bus.roles.folder import begin_file, finish_file, sweep
@@ -60,9 +52,6 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
-
-CROSS_TARGET: Final = "__piTelegramCrossTargetDelivery"
-"""Marks a message for another agent's thread of the same chat (protocol section 9)."""
 
 
 @define(kw_only=True, eq=False)
@@ -95,8 +84,8 @@ class Bus(Sending):
 
     @property
     def reason(self) -> str | None:
-        """Why it is in that state, for people."""
-        return self._member.state.value.reason
+        """Why it is in that state, or that its inbox cannot be written just now, for people."""
+        return self._member.state.value.reason or self._member.unread.trouble
 
     def states(self) -> AsyncIterator[MemberState]:
         """The state now and after each change."""
@@ -210,22 +199,13 @@ class Bus(Sending):
     async def tell(self, agent: str | int, text: str) -> SentMessage:
         """Write into another agent's thread and have its owner work on it; `agent` is its thread's name or id.
 
-        People see there who asks ("from nora: …"), of a very long text the beginning; the agent gets the text as it is.
-        Raises RequestRefused when not exactly one other live agent has that thread.
+        In a chat without threads an agent is written to in the main chat, by its name. People see there who asks
+        ("from nora: …"), of a very long text the beginning; the agent gets the text as it is.
+        Raises RequestRefused when not exactly one other live agent is called so.
         """
-        selector = AgentSelector(thread_id=agent) if isinstance(agent, int) else AgentSelector(thread_name=agent)
-        ack = await self._member.ask(lambda fields: ResolveAgentTarget(**fields, selector=selector))
-        target = Target(chat_id=ack.result["chatId"], thread_id=ack.result["threadId"])
-        place = {"chat_id": target.chat_id, "message_thread_id": target.thread_id, CROSS_TARGET: True}
-        sent = joined(
-            [
-                sent_message(await self.call("sendMessage", **place, **body))
-                for body in asked_by(self.name or self.key, text)
-            ]
-        )
-        message = AgentMessage(target=target, message_id=sent.message_id, text=text)
-        await self._member.ask(lambda fields: RouteAgentMessage(**fields, message=message))
-        return sent
+        from telegram_bus.followers.telling import tell  # noqa: PLC0415 - for those who do
+
+        return await tell(self, self._member, agent, text)
 
     async def hand_over(self, update: Update, to: str, *, note: str | None = None) -> Recipient:
         """What `update.hand_over()` does."""
@@ -234,7 +214,7 @@ class Bus(Sending):
     async def finish(self, update: Update) -> None:
         """What `update.done()` does."""
         crash.point("before-done")
-        await self._member.inbox.done(update.id)
+        await self._member.unread.done(update.id)
         crash.point("after-done")
 
 

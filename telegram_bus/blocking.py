@@ -237,6 +237,7 @@ class Bus:
     send_album = _blocking(agent.Bus.send_album)
     download = _blocking(agent.Bus.download)
     edit = _blocking(agent.Bus.edit)
+    edit_file = _blocking(agent.Bus.edit_file)
     delete = _blocking(agent.Bus.delete)
     react = _blocking(agent.Bus.react)
     offer_commands = _blocking(agent.Bus.offer_commands)

@@ -44,7 +44,7 @@ from telegram_bus.core.errors import (
     SettingsError,
     StateError,
 )
-from telegram_bus.core.extensions import ActivitySet, ButtonsKeep, MembersList
+from telegram_bus.core.extensions import ActivitySet, AgentTell, ButtonsKeep, MembersList
 from telegram_bus.core.identity import call_id, delivery_id
 from telegram_bus.followers.members import WATCH_WAIT_MS
 from telegram_bus.home import Home, Profile
@@ -647,6 +647,30 @@ async def test_a_long_text_for_another_agent_is_shown_in_parts_and_given_whole(b
         [route] = leader.of(RouteAgentMessage)
         assert route.message.text == text
         assert route.message.message_id == sent.message_id
+
+
+@pytest.mark.parametrize(
+    ("thread", "body"),
+    [
+        (None, {"text": "to Otto: look at this"}),
+        (11, {"text": "from nora to Otto: look at this", "__piTelegramCrossTargetDelivery": True}),
+    ],
+)
+async def test_an_agent_that_shares_the_main_chat_is_told_there(
+    leader: FakeLeader, thread: int | None, body: dict[str, Any]
+) -> None:
+    """The leader puts the name of who shares it too before the text; to the other the key says who is meant."""
+    leader.target = {"chatId": CHAT, "threadName": "nora"} | ({} if thread is None else {"threadId": thread})
+    leader.replies["follower.resolveAgentTarget"] = lambda e: ok(e, {"chatId": CHAT, "key": "otto-2", "name": "Otto"})
+    leader.replies["follower.callApi"] = lambda e: ok(e, {"message_id": 9, "chat": {"id": CHAT}})
+    leader.replies["x.agent.tell"] = lambda e: ok(e, {"key": "otto-2"})
+    async with joined(leader) as bus:
+        sent = await bus.tell("otto", "look at this")
+    assert (sent.message_id, sent.thread_id) == (9, None)
+    assert [one.main_chat for one in leader.of(ResolveAgentTarget)] == [True]
+    assert made(leader) == ("sendMessage", {"chat_id": CHAT, **body})
+    assert [(one.to, one.message_id, one.text) for one in leader.of(AgentTell)] == [("otto-2", 9, "look at this")]
+    assert leader.of(RouteAgentMessage) == []
 
 
 async def test_an_agent_that_is_not_there_is_told_nothing(bus: Bus, leader: FakeLeader) -> None:

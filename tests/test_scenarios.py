@@ -153,7 +153,10 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "roles/test_sharing.py::test_scenario_74_a_leader_that_dies_before_the_move_leaves_it_to_the_next",
         "e2e/test_groups.py::test_scenario_74_a_plain_group_becomes_a_supergroup_and_everything_goes_on_there",
         "roles/test_outbox.py::test_scenario_74_a_call_into_an_upgraded_group_goes_out_once_in_the_supergroup",
-        "roles/test_outbox.py::test_scenario_74_an_edit_in_an_upgraded_group_goes_on_there_too",
+        "roles/test_outbox.py::test_scenario_74_what_is_about_a_message_of_the_old_group_is_not_made_in_the_new_one",
+        "e2e/test_group_agents.py::test_scenario_74_a_question_that_is_open_is_asked_again_in_the_supergroup",
+        "roles/test_keyboards.py::test_scenario_74_a_question_is_asked_again_in_the_supergroup_and_its_answer_counts",
+        "roles/test_keyboards.py::test_scenario_74_a_reply_in_the_supergroup_is_an_answer_and_what_was_answered_is_not_asked",
     ),
     76: (
         "roles/test_sharing.py::test_scenario_76_whoever_blocks_the_bot_is_left_alone_until_they_write",

@@ -256,6 +256,37 @@ async def test_an_album_is_sent_once(bus: Bus, telegram: Telegram) -> None:
     assert "caption" not in made["media"][1]
 
 
+async def test_another_file_takes_the_place_of_a_message_s(bus: Bus, telegram: Telegram) -> None:
+    """With its own caption and buttons; it is the same message."""
+    sent = await bus.send_file(b"old", name="old.txt", caption="old", buttons=[[("Yes", "y")]])
+    changed = await bus.edit_file(sent, b"new", name="new.mp4", kind="video", caption="**new**", markdown=True)
+    assert changed.message_id == sent.message_id
+    assert "video" in changed.raw
+    assert (changed.raw["caption"], "reply_markup" in changed.raw) == ("new", False)
+    [made] = telegram.made("editMessageMedia")
+    assert made["media"]["caption_entities"][0]["type"] == "bold"
+    assert (await bus.edit_file(sent.message_id, b"x", buttons=[[("No", "n")]])).raw["reply_markup"]
+    with pytest.raises(ValueError, match="kind must be one of photo, video, document, audio, animation, not 'voice'"):
+        await bus.edit_file(sent, b"x", kind="voice")
+    with pytest.raises(ValueError, match="caption"):
+        await bus.edit_file(sent, b"x", caption="c" * 1_025)
+
+
+@pytest.mark.parametrize("mode", ["markdown", "Markdown", "md", ""])
+async def test_a_parse_mode_that_is_none_is_refused_with_what_is_meant(bus: Bus, telegram: Telegram, mode: Any) -> None:
+    """Telegram would take the first two for its oldest markup, which reads Markdown in its own way."""
+    for act in (
+        lambda: bus.send("**x**", parse_mode=mode),
+        lambda: bus.edit(1, "x", parse_mode=mode),
+        lambda: bus.send_file(b"x", caption="x", parse_mode=mode),
+    ):
+        with pytest.raises(ValueError, match=r'"HTML" or "MarkdownV2".*markdown=True'):
+            await act()
+    assert telegram.calls == []
+    await bus.send("<b>x</b>", parse_mode="html")  # type: ignore[arg-type]
+    assert telegram.texts() == ["x"]
+
+
 async def test_a_caption_that_telegram_would_refuse_is_refused_before_anything_travels(
     bus: Bus, telegram: Telegram
 ) -> None:

@@ -33,7 +33,7 @@ OPEN_UPDATES: Final = 1_000
 """Updates that the program was told and has not done; it is told no more before it has done one."""
 
 IN_ORDER: Final = frozenset(
-    {"send", "reply", "edit", "delete", "react", "send_file", "send_album", "stream", "stream_end", "call", "tell"}
+    "send reply edit delete react send_file edit_file send_album stream stream_end call tell".split()
 )
 """What changes the chat happens in the order in which it was asked for; everything else at once."""
 
@@ -84,6 +84,7 @@ class _Desk:
             "ask": self._ask,
             "answer": self._answer,
             "send_file": self._send_file,
+            "edit_file": self._edit_file,
             "send_album": self._send_album,
             "stream": self._stream,
             "stream_end": self._stream_end,
@@ -232,6 +233,9 @@ class _Desk:
 
     async def _send_file(self, fields: dict[str, Any]) -> Any:
         return _sent(await self._bus.send_file(_source(fields), **fields))
+
+    async def _edit_file(self, fields: dict[str, Any]) -> Any:
+        return _sent(await self._bus.edit_file(fields.pop("message_id"), _source(fields), **fields))
 
     async def _send_album(self, fields: dict[str, Any]) -> Any:
         items = [Media(_source(item), **item) for item in map(dict, fields.pop("files"))]

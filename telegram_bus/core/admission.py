@@ -151,6 +151,7 @@ class Resolve:
 
     member: Member
     selector: AgentSelector
+    main_chat: bool = False
 
 
 @frozen(kw_only=True)
@@ -307,7 +308,7 @@ def _decide_follower(envelope: _FollowerRequest, member: Member, registry: Regis
         case OwnRequest():
             return Serve(member=member, request=envelope)
         case ResolveAgentTarget():
-            return Resolve(member=member, selector=envelope.selector)
+            return Resolve(member=member, selector=envelope.selector, main_chat=envelope.main_chat is True)
         case RouteAgentMessage():
             return Route(member=member, message=envelope.message)
         case _:

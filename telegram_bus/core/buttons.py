@@ -26,6 +26,7 @@ __all__ = [
     "leaders",
     "needs_keeping",
     "pressed",
+    "question_message",
     "replied",
     "toast",
 ]
@@ -49,6 +50,9 @@ MOST_BYTES: Final = 64 * 1024
 
 QUESTION_UNITS: Final = 3_000
 """UTF-16 units of a question: what was answered is written below it, in a message of 4,096."""
+
+ROW_CHARACTERS: Final = 24  # of labels that stand beside each other on a phone
+ROW_BUTTONS: Final = 3
 
 ID_CHARS: Final = 43  # of the id of a keyboard: "tb:k:" and ":99" have room beside it
 SHOWN: Final = 500  # characters of an answer below its question
@@ -209,6 +213,19 @@ def replied(kept: Kept, text: str, *, user: Mapping[str, Any], update_id: int) -
     if "users" in kept.content and user.get("id") not in kept.content["users"]:
         return None
     return Pressed(None, answer={"update_id": update_id, "label": text, "by": dict(user)})
+
+
+def question_message(keyboard_id: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the message that asks a question; `content` as it is kept."""
+    labels = [label for label, _ in content["buttons"]]
+    question = content["question"]
+    hint = "" if not question["allow_text"] else "\n\n↩ Reply to this message to answer."
+    params: dict[str, Any] = {"text": question["text"] + hint}
+    if labels:
+        keys = [{"text": label, "callback_data": callback_data(keyboard_id, at)} for at, label in enumerate(labels)]
+        short = len(labels) <= ROW_BUTTONS and sum(map(len, labels)) <= ROW_CHARACTERS
+        params["reply_markup"] = {"inline_keyboard": [keys] if short else [[key] for key in keys]}
+    return params
 
 
 def closed_text(kept: Kept) -> str:

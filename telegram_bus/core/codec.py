@@ -53,6 +53,7 @@ _KINDS: Final[tuple[type[Envelope], ...]] = (
     extensions.ActivitySet,
     extensions.SendQueue,
     extensions.UpdateHand,
+    extensions.AgentTell,
 )
 """Every kind there is. A further one is a class with a `KIND` and a line here; see `shapes.reader` for its fields."""
 

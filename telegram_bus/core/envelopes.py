@@ -128,11 +128,16 @@ class CallApi(FollowerRequest):
 
 @frozen(kw_only=True)
 class ResolveAgentTarget(FollowerRequest):
-    """The follower asks where another agent can be written to."""
+    """The follower asks where another agent can be written to.
+
+    With `main_chat` (an extension) it takes the main chat for an answer: then `result` has no thread, but the agent's
+    key and name.
+    """
 
     KIND: ClassVar[str] = "follower.resolveAgentTarget"
 
     selector: AgentSelector
+    main_chat: bool | None = None
 
 
 @frozen(kw_only=True)

@@ -11,6 +11,7 @@ from telegram_bus.core.urgency import Hint
 
 __all__ = [
     "ActivitySet",
+    "AgentTell",
     "ButtonsKeep",
     "Carrying",
     "Extension",
@@ -225,6 +226,17 @@ class ActivitySet(OwnRequest):
 
     text: str | None = None
     needs_person: bool | None = None
+
+
+@frozen(kw_only=True)
+class AgentTell(OwnRequest):
+    """The follower has put a message into the main chat for the agent with the key `to`, which shall get it."""
+
+    KIND: ClassVar[str] = "x.agent.tell"
+
+    to: str
+    message_id: int
+    text: str
 
 
 @frozen(kw_only=True)

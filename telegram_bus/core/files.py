@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-__all__ = ["ALBUM_KINDS", "SENDABLE", "FileInfo", "file_ids", "files_of", "numbered", "safe_name"]
+__all__ = ["ALBUM_KINDS", "EDITABLE", "SENDABLE", "FileInfo", "file_ids", "files_of", "numbered", "safe_name"]
 
 SENDABLE: Final[Mapping[str, str]] = {
     "document": "sendDocument",
@@ -22,6 +22,9 @@ SENDABLE: Final[Mapping[str, str]] = {
 
 ALBUM_KINDS: Final = ("photo", "video", "document", "audio")
 """Kinds that an album takes (Bot API, sendMediaGroup)."""
+
+EDITABLE: Final = (*ALBUM_KINDS, "animation")
+"""Kinds that a message may become (Bot API, editMessageMedia)."""
 
 MAX_NAME: Final = 200
 """Bytes of a file's name: file systems take 255, and a number or the name of a temporary file comes on top."""

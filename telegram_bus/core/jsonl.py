@@ -22,7 +22,7 @@ from telegram_bus.core.errors import (
     NoLeader,
     RequestRefused,
 )
-from telegram_bus.core.files import ALBUM_KINDS, SENDABLE
+from telegram_bus.core.files import ALBUM_KINDS, EDITABLE, SENDABLE
 from telegram_bus.core.jsontext import dumps, loads
 
 __all__ = ["BadRequest", "Request", "error_of", "line", "parse"]
@@ -241,6 +241,18 @@ _DOINGS: Final[Mapping[str, _Doing]] = {
             "name": checks.filled_text,
             **_MESSAGE,
             **_REPLY_TO,
+            **_PROGRESS,
+        },
+        _WHICH,
+    ),
+    "edit_file": _Doing(
+        _MESSAGE_ID,
+        {
+            **_SOURCE,
+            "caption": checks.text,
+            "kind": checks.choice(*EDITABLE),
+            "name": checks.filled_text,
+            **{name: _MESSAGE[name] for name in ("buttons", "parse_mode", "markdown")},
             **_PROGRESS,
         },
         _WHICH,

@@ -130,8 +130,12 @@ def thread_trouble(error: ApiError) -> Literal["not found", "closed"] | None:
 
 
 def moved(call: Allowed, chat_id: int) -> Allowed:
-    """The same call in the chat that its own has become."""
-    return evolve(call, args=(call.api_method, {**call.body, "chat_id": chat_id}, *call.args[2:]))
+    """The same call in the chat that its own has become.
+
+    It replies to nothing there: messages of the old chat are not in the new one, which has others under their ids.
+    """
+    body = {name: value for name, value in call.body.items() if name not in ("reply_parameters", "reply_to_message_id")}
+    return evolve(call, args=(call.api_method, {**body, "chat_id": chat_id}, *call.args[2:]))
 
 
 def doubt_notice(method: str, body: Mapping[str, Any] | None, seq: int, tries: int) -> dict[str, Any] | None:

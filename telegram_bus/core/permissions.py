@@ -192,7 +192,8 @@ OWN: Final = Policy(
             "sendVoice",
         ),
         own_thread,
-    ),
+    )
+    | {"editMessageMedia": own_message},
     strict=True,
 )
 """For our own followers: fields are held to `core/methods`, commands are offers for one menu, no main chat.
@@ -225,6 +226,8 @@ def judge_files(policy: Policy, args: tuple[Any, ...], fields: Sequence[str], ca
     """Whether the caller may make this call with open files in these fields; `args` are its method and parameters."""
     api_method, body = _parts(args)
     scope = policy.uploads.get(api_method)
+    if scope is None and api_method in policy.calls:
+        return Denied(method=api_method, field=None, rule="takes no files")
     if scope is None:
         return _unknown(args, policy.uploads)
     if len(set(fields)) != len(fields):
@@ -325,11 +328,9 @@ def _unknown(args: tuple[Any, ...], table: Mapping[str, Scope]) -> Denied:
     named = args[0] if args and type(args[0]) is str else None
     if named is None:
         return Denied(method="(no method)", field=None, rule="is not for followers")
-    from telegram_bus.core.methods import nearest  # noqa: PLC0415 - as above
+    from telegram_bus.core.instead import hint  # noqa: PLC0415 - for refusals only
 
-    like = nearest(named[:64], table)
-    rule = "is not for followers" + (f"; {like} is" if like else "")
-    return Denied(method=_shown(named), field=None, rule=rule)
+    return Denied(method=_shown(named), field=None, rule="is not for followers" + hint(named[:64], table))
 
 
 def _shown(method: str) -> str:

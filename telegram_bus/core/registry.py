@@ -139,6 +139,12 @@ class Registry:
         """The member with exactly this chat and thread."""
         return self._by_target.get(target)
 
+    def is_place(self, target: Target) -> bool:
+        """Whether a member lives there, be it with others."""
+        if target in self._by_target:
+            return True
+        return target.thread_id is None and any(m.shares and m.target == target for m in self._members.values())
+
     def has_pid(self, pid: int) -> bool:
         """Whether the kernel gave this pid for a live registration."""
         return pid in self._pids

@@ -53,6 +53,10 @@ _CONSTRAINED: Final[Mapping[type, Mapping[str, Check]]] = {
         "donor_acquired_at_ms": _natural,
         "handoff_token": checks.bounded_text(32, 256),
     },
+    extensions.AgentTell: {
+        "message_id": checks.positive_integer,
+        "text": checks.filled_text,
+    },
     extensions.FilePart: {
         "field": checks.matching("[a-z][a-z0-9_]{0,31}", "the name of a field"),
         "name": checks.bounded_text(1, 256),

@@ -78,7 +78,12 @@ def own_callback(body: Body, caller: Caller) -> Problem | None:
 
 
 def neighbour(body: Body, caller: Caller) -> Problem | None:
-    """The thread of another live agent of the same chat."""
+    """The place of another live agent of the same chat: its thread, or the main chat where some share that."""
+    if body.get("message_thread_id") is None and thread_of(caller) is not None:
+        problem = same_chat(body, caller)
+        if problem is None and not caller.is_agent(Target(chat_id=chat_of(caller))):
+            problem = Problem("message_thread_id", "must be that of another agent")
+        return problem
     if problem := cross_target(body, caller):
         return problem
     named = wire_id(body.get("message_thread_id"))

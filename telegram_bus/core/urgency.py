@@ -70,6 +70,8 @@ def nature_of(method: str, params: Mapping[str, Any], *, hint: str | None = None
         return Nature("other", "draft", Urgency.PROGRESS, 1, key)
     urgency = HINTS.get(hint, Urgency.MESSAGE) if hint is not None else Urgency.MESSAGE
     if name.startswith("editmessage"):
+        if upload:  # which holds up no other edit
+            return Nature("spend", "upload", urgency, 1, _edited(params))
         if urgency in (Urgency.MESSAGE, Urgency.PROGRESS):
             return Nature("spend", "edit", Urgency.PROGRESS, 1, _edited(params))
         return Nature("spend", "click" if urgency is Urgency.CLICK else "edit", urgency, 1, _edited(params))

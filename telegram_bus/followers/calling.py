@@ -13,6 +13,7 @@ from telegram_bus.core.buttons import needs_keeping
 from telegram_bus.core.envelopes import CallApi, Target
 from telegram_bus.core.errors import NoLeader, RequestRefused
 from telegram_bus.core.extensions import FilePart, FileSend
+from telegram_bus.core.scopes import CROSS_TARGET
 from telegram_bus.roles.member import Member
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Calling:
         target = self.target
         if target is not None and method not in _WITHOUT_CHAT:
             body.setdefault("chat_id", target.chat_id)
-            if target.thread_id is not None and method.startswith(_INTO_THREAD):
+            if target.thread_id is not None and method.startswith(_INTO_THREAD) and CROSS_TARGET not in body:
                 body.setdefault("message_thread_id", target.thread_id)
         markup: Any = body.get("reply_markup")
         if needs_keeping(markup):

@@ -27,7 +27,7 @@ HEAD_LENGTH: Final = 600
 CONVERTED: Final = 1 << 18
 """Characters of the longest text whose markup is looked at, which takes less than a second; it is a file anyway."""
 
-_SUFFIXES: Final = {"HTML": "html", "markdown": "md"}
+_SUFFIXES: Final = {"html": "html", "markdown": "md"}
 
 
 class Content(NamedTuple):
@@ -52,13 +52,14 @@ def content_of(
 ) -> Content:
     """The messages of a text; beyond `most_parts` of them, its beginning and a file with all of it.
 
-    Raises ValueError for `markdown` with a `parse_mode`, for markup of more than one message that is not valid, and
-    for less than one part.
+    Raises ValueError for `markdown` with a `parse_mode`, for a `parse_mode` that is none, for markup of more than one
+    message that is not valid, and for less than one part.
     """
     if most_parts < 1:
         raise ValueError(f"most_parts is at least 1, not {most_parts}")
     if markdown and parse_mode is not None:
         raise ValueError("a text is either Markdown or has a parse_mode, not both")
+    _check_mode(parse_mode)
     if not markdown and units(text) <= MESSAGE_LENGTH:
         return Content([{"text": text, "parse_mode": parse_mode}])
     plain: str = text
@@ -75,12 +76,12 @@ def content_of(
     return Content([fields_of(Part(f"{head.text} …\n\n{notice}", head.entities))], file)
 
 
-def asked_by(name: str, text: str) -> list[dict[str, Any]]:
-    """What people see of a text that one agent gives to another, as fields of sendMessage: who asks, and the text.
+def asked_by(who: str, text: str) -> list[dict[str, Any]]:
+    """What people see of a text that one agent gives to another, as fields of sendMessage: who asks whom, and the text.
 
     Of one that is too long for `MOST_PARTS` messages only its beginning: nobody can put a file into another's thread.
     """
-    shown = f"from {name}: {text}"
+    shown = f"{who}: {text}"
     content = content_of(shown)
     if content.file is None:
         return content.bodies
@@ -113,6 +114,7 @@ def caption_fields(caption: str | None, *, markdown: bool = False, parse_mode: s
         return {}
     if markdown and parse_mode is not None:
         raise ValueError("a caption is either Markdown or has a parse_mode, not both")
+    _check_mode(parse_mode)
     if parse_mode is not None:
         return {"caption": caption, "parse_mode": parse_mode}
     text, entities = formatted(caption, markdown=markdown)
@@ -123,6 +125,14 @@ def caption_fields(caption: str | None, *, markdown: bool = False, parse_mode: s
     return {"caption": text, "caption_entities": list(entities) or None}
 
 
+def _check_mode(parse_mode: str | None) -> None:
+    """Telegram also has "Markdown", its oldest markup: what people call Markdown looks odd in it, or is refused."""
+    if parse_mode is not None and parse_mode.lower() not in ("html", "markdownv2"):
+        raise ValueError(
+            f'parse_mode is "HTML" or "MarkdownV2", not {parse_mode!r}; for Markdown as people write it: markdown=True'
+        )
+
+
 def fields_of(part: Part) -> dict[str, Any]:
     """The fields of sendMessage for a part."""
     return {"text": part.text, "entities": list(part.entities)} if part.entities else {"text": part.text}
@@ -130,6 +140,6 @@ def fields_of(part: Part) -> dict[str, Any]:
 
 def file_of(text: str, *, markdown: bool = False, parse_mode: str | None = None) -> tuple[tuple[str, str], str]:
     """A text as a file (name, text), and what a message says of it."""
-    name = f"answer.{_SUFFIXES.get('markdown' if markdown else parse_mode or '', 'txt')}"
+    name = f"answer.{_SUFFIXES.get('markdown' if markdown else (parse_mode or '').lower(), 'txt')}"
     size = len(text.encode("utf-8", "replace"))
     return (name, text), f"The whole text ({size / 1000:.0f} kB) is in {name}."

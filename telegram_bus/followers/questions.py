@@ -9,7 +9,7 @@ import trio
 from attrs import define, field
 
 from telegram_bus.core import identity
-from telegram_bus.core.buttons import QUESTION_UNITS, callback_data, check_content
+from telegram_bus.core.buttons import QUESTION_UNITS, check_content, question_message
 from telegram_bus.core.errors import BusError, Expired
 from telegram_bus.core.extensions import ButtonsKeep, QuestionWait
 from telegram_bus.core.text import units
@@ -23,8 +23,6 @@ Choices = Sequence[str | tuple[str, Any]]
 
 WAIT_MS: Final = 20_000  # that the leader keeps a request for answers; below its own bound of 25 s
 WITHDRAWING: Final = 1.0  # seconds for taking a question back, when nobody waits for its answer any more
-ROW_CHARACTERS: Final = 24  # of labels that stand beside each other on a phone
-ROW_BUTTONS: Final = 3
 
 Make = Callable[[str, dict[str, Any], str | None], Awaitable[Any]]
 
@@ -89,7 +87,8 @@ class Questions:
         kept = await self._keep(ident, content, bound, None)
         if kept["answer"] is None and kept["messageId"] is None:
             # as it was asked first: who begins anew with other words attaches to the question that there is
-            sent = await self.make("sendMessage", _message(ident, kept["content"]), identity.call_id("question", ident))
+            message = question_message(ident, kept["content"])
+            sent = await self.make("sendMessage", message, identity.call_id("question", ident))
             kept = await self._keep(ident, content, bound, sent["message_id"])
         answer: dict[str, Any] | None = kept["answer"]
         return answer if answer is not None else await self._wait(ident)
@@ -140,16 +139,3 @@ def _content(text: str, choices: Choices, *, allow_text: bool, users: Sequence[i
     if users is not None:
         content["users"] = list(users)
     return content
-
-
-def _message(ident: str, content: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of the message that asks."""
-    labels = [label for label, _ in content["buttons"]]
-    question = content["question"]
-    hint = "" if not question["allow_text"] else "\n\n↩ Reply to this message to answer."
-    params: dict[str, Any] = {"text": question["text"] + hint}
-    if labels:
-        keys = [{"text": label, "callback_data": callback_data(ident, at)} for at, label in enumerate(labels)]
-        short = len(labels) <= ROW_BUTTONS and sum(map(len, labels)) <= ROW_CHARACTERS
-        params["reply_markup"] = {"inline_keyboard": [keys] if short else [[key] for key in keys]}
-    return params

@@ -311,16 +311,6 @@ class Sending(Uploading):
         name, text = file
         return await self._send_one(text.encode("utf-8", "replace"), "document", name, params, call_id)
 
-    def _placed(self, message_id: int) -> SentMessage:
-        """A message of which only the id is known."""
-        chat_id, thread_id = (0, None) if self.target is None else (self.target.chat_id, self.target.thread_id)
-        return SentMessage(
-            chat_id=int(chat_id),
-            message_id=message_id,
-            thread_id=None if thread_id is None else int(thread_id),
-            raw={},
-        )
-
 
 def _check_urgency(urgency: str | None) -> None:
     if urgency not in (None, "click", "final", "progress"):

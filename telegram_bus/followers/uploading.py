@@ -8,12 +8,12 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any, Final, Literal
 
 import trio
-from attrs import define
+from attrs import define, evolve
 
 from telegram_bus.core import identity
 from telegram_bus.core.errors import BusError, single_fault
 from telegram_bus.core.extensions import FilePart
-from telegram_bus.core.files import SENDABLE, safe_name
+from telegram_bus.core.files import EDITABLE, SENDABLE, safe_name
 from telegram_bus.followers.calling import Calling
 from telegram_bus.followers.contents import caption_fields
 from telegram_bus.followers.messages import (
@@ -21,6 +21,8 @@ from telegram_bus.followers.messages import (
     FileKind,
     Media,
     SentMessage,
+    id_of,
+    keyboard,
     message_params,
     sent_message,
 )
@@ -115,6 +117,48 @@ class Uploading(Calling):
             result = await self._upload_shown("sendMediaGroup", params, parts, call_id, progress)
         return tuple(sent_message(one) for one in result)
 
+    async def edit_file(  # noqa: PLR0913 - as many as a message has
+        self,
+        message: SentMessage | int,
+        file: Source,
+        *,
+        caption: str | None = None,
+        kind: FileKind = "document",
+        name: str | None = None,
+        buttons: Buttons | None = None,
+        parse_mode: Literal["HTML", "MarkdownV2"] | None = None,
+        markdown: bool = False,
+        progress: Progress | None = None,
+    ) -> SentMessage:
+        """Put another file, with its caption, in the place of that of a message of ours; arguments as of `send_file`.
+
+        Without `caption` or `buttons` it has none afterwards. Of an album's file the kinds are those of albums, a voice
+        message stays one. Raises as `send_file`.
+        """
+        if kind not in EDITABLE:
+            raise ValueError(f"kind must be one of {', '.join(EDITABLE)}, not {kind!r}")
+        media = {"type": kind, "media": "attach://file0"}
+        media |= caption_fields(caption, markdown=markdown, parse_mode=parse_mode)
+        media = {field: value for field, value in media.items() if value is not None}
+        params = {"message_id": id_of(message), "media": media, "reply_markup": keyboard(buttons)}
+        async with opened(file, self._folder) as (descriptor, own):
+            part = FilePart(field="file0", name=safe_name(name or own or kind))
+            action = _ACTIONS.get(SENDABLE[kind])
+            result = await self._upload_shown("editMessageMedia", params, {descriptor: part}, None, progress, action)
+        if isinstance(result, dict):
+            return sent_message(result)
+        return self._placed(message) if isinstance(message, int) else evolve(message, rest=())  # nothing was new
+
+    def _placed(self, message_id: int) -> SentMessage:
+        """A message of which only the id is known."""
+        chat_id, thread_id = (0, None) if self.target is None else (self.target.chat_id, self.target.thread_id)
+        return SentMessage(
+            chat_id=int(chat_id),
+            message_id=message_id,
+            thread_id=None if thread_id is None else int(thread_id),
+            raw={},
+        )
+
     async def _send_one(
         self,
         file: Source,
@@ -136,11 +180,13 @@ class Uploading(Calling):
         parts: dict[int, FilePart],
         call_id: str | None,
         progress: Progress | None,
+        action: str | None = None,
     ) -> Any:
+        action = action or _ACTIONS.get(method, "upload_document")
         result: Any = None
         with single_fault():
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._show, _ACTIONS.get(method, "upload_document"), list(parts), progress)
+                nursery.start_soon(self._show, action, list(parts), progress)
                 result = await self._upload(method, params, parts, call_id)
                 nursery.cancel_scope.cancel("the files are there")
         if progress is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from telegram_bus.roles.outbox import Outbox
 from telegram_bus.roles.parking import Parking
 from telegram_bus.store import Store
 
-__all__ = ["Calls"]
+__all__ = ["NAMED", "Calls"]
 
 NAMED: Final = "named:"
 """Before the ids that programs give their calls, so that they never meet those of requests in the store."""
@@ -64,12 +65,20 @@ class Calls:
                 return await self._make(member, call, request_id, call_id, opened)
         return await self._make(member, call, request_id, call_id, Enclosed() if enclosed is None else enclosed)
 
+    async def named(self, key: str, method: str, params: dict[str, Any], call_id: str) -> Any:
+        """Make a call that a follower has named, or would, in its name, whether it is here or not.
+
+        Raises as `make`.
+        """
+        call = Allowed(method="call", args=(method, params))
+        return await self.outbox.once((key, f"{NAMED}{call_id}"), call, [method], durable=True, files=Enclosed().take)
+
     async def _make(
         self, member: Member, call: Allowed, request_id: str, call_id: str | None, enclosed: Enclosed
     ) -> Any:
         enclosed.check(self.files.limits)
         if repeatable(call.api_method):
-            return await self._repeatable(member, call)
+            return await self._repeatable(member, call, enclosed)
         if call_id is None:
             place, told_apart_by = request_id, [call.api_method, call.body, *enclosed.facts()]
         else:
@@ -77,10 +86,12 @@ class Calls:
         durable = call_id is not None and not enclosed.parts
         return await self.outbox.once((member.key, place), call, told_apart_by, durable=durable, files=enclosed.take)
 
-    async def _repeatable(self, member: Member, call: Allowed) -> Any:
+    async def _repeatable(self, member: Member, call: Allowed, enclosed: Enclosed) -> Any:
         """An edit, a deletion, an action: nothing is claimed, but whose its result is, is noted."""
 
         async def note(outcome: Outcome) -> None:
+            for upload in files:  # told in any case, and last of all
+                os.close(upload.descriptor)
             if isinstance(outcome, Sent):
                 self.files.note(member.key, file_ids(outcome.result))
                 if sent := outcomes.sent_messages(call, outcome.result):
@@ -88,12 +99,14 @@ class Calls:
 
         async def send(call: Allowed) -> Any:
             chat = outcomes.chat_of(call.body)
-            return await self.sender.call(call.api_method, call.body, chat, after=note, **_turn(member, call))
+            turn = _turn(member, call)
+            return await self.sender.call(call.api_method, call.body, chat, after=note, files=files, **turn)
 
+        files = enclosed.take()
         try:
             return await send(call)
         except ApiError as error:
-            instead = await self.outbox.passage.notice(call, error)
+            instead = None if files else await self.outbox.passage.notice(call, error)
             if instead is None:
                 raise
         return await send(instead)

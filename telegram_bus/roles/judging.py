@@ -110,7 +110,7 @@ class Judging:
         caller = Caller(
             target=member.target,
             owned=self._ports.owned_by(member),
-            is_agent=lambda target: self._registry.by_target(target) is not None,
+            is_agent=self._registry.is_place,
             upload_root=self._ports.upload_root(member),
         )
         if decision.parts:

@@ -15,11 +15,13 @@ from telegram_bus import crash
 from telegram_bus.core import buttons
 from telegram_bus.core.buttons import Kept
 from telegram_bus.core.codec import dumps
-from telegram_bus.core.errors import ApiError, BusError, RequestRefused, StateError
+from telegram_bus.core.errors import ApiError, BusError, LeadershipLost, RequestRefused, StateError
 from telegram_bus.core.extensions import ButtonsKeep, QuestionWait
 from telegram_bus.core.identity import call_id
+from telegram_bus.core.outcomes import chat_of
 from telegram_bus.core.registry import Member
 from telegram_bus.core.updates import UpdateInfo
+from telegram_bus.roles.calls import NAMED
 from telegram_bus.store import NewUpdate, Store
 from telegram_bus.store.buttons import End
 
@@ -30,12 +32,14 @@ log = logging.getLogger(__name__)
 LONGEST_WAIT: Final = 25.0  # seconds that a question for answers may wait: less than the asker's 30 s
 SHOWING_TRIES: Final = 5  # to change a question into its answer; the next leader tries again
 FIRST_PAUSE: Final = 1.0
+MOST_ID: Final = 2**53  # of a message, exclusive; Telegram's stay far below
 
 NOT_KNOWN: Final = "the bus does not know this question any more"
 WITHDRAWN: Final = "not needed any more"
 
 
 Edit = Callable[[str, Mapping[str, Any], int], Awaitable[Any]]
+Ask = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
 
 
 class Ends:
@@ -51,17 +55,19 @@ class Ends:
 class Keyboards:
     """Keeps buttons and questions for their owners; `run` shows people what became of questions.
 
-    `edit` changes the text of a message (whose it is, the parameters, its chat), `away` names an owner that is not
-    here, `say` answers a press.
+    `edit` changes the text of a message (whose it is, the parameters, its chat), `ask` makes a call under an id (its
+    owner's key, method, parameters, id), `away` names an owner that is not here, `say` answers a press.
     """
 
     store: Store = field(repr=False)
     edit: Edit = field(repr=False)
+    ask: Ask = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
     away: Callable[[str], str | None] = field(repr=False)
     say: Callable[[str, str | None], None] = field(repr=False)
     _open: dict[str, Kept] = field(factory=dict)
     _sending: dict[str, str] = field(factory=dict)
+    _asking: set[str] = field(factory=set)  # again, in another chat: where they stood is nothing any more
     _changed: dict[str, trio.Event] = field(factory=dict)
     _channel: tuple[
         trio.MemorySendChannel[Callable[[], Awaitable[None]]], trio.MemoryReceiveChannel[Callable[[], Awaitable[None]]]
@@ -80,6 +86,7 @@ class Keyboards:
         """Show answers until cancelled."""
         async with trio.open_nursery() as nursery:
             task_status.started()
+            nursery.start_soon(self._ask_left)
             async for work in self._channel[1]:
                 nursery.start_soon(work)
 
@@ -88,26 +95,31 @@ class Keyboards:
     async def keep(self, member: Member, request: ButtonsKeep) -> dict[str, Any]:
         """Keep a keyboard before the message with it is sent; the same id again gets what was kept first.
 
-        Raises RequestRefused for what is no keyboard, and for an id that is another follower's.
+        Raises RequestRefused for what is no keyboard, for an id that is another follower's, and for a message that is
+        not its own: the answer would be written over it, and replies to it would be taken for answers.
         """
         try:
             content = buttons.check_content(request.keyboard_id, request.content)
         except ValueError as error:
             raise RequestRefused(str(error)) from error
+        known = self._open.get(request.keyboard_id)
+        placed = request.keyboard_id in self._asking or (known is not None and known.place is not None)
+        place = None if placed else _place(member, request.message_id)
+        if place is not None and not await self._is_own(member, place):
+            raise RequestRefused(f"message {request.message_id} is not one that {member.key} sent")
         holder = member.instance_id if request.bound and "question" in content else None
         kept = await self.store.keyboards.keep(
             Kept(request.keyboard_id, member.key, content, holder, None, None, shown=False, taken=False), self.now_ms()
         )
         if kept.key != member.key:
             raise RequestRefused("this id is that of another follower's keyboard: take a new one")
-        place = _place(member, request.message_id)
         if place is not None and kept.place is None:
             await self.store.keyboards.place(kept.id, place)
             kept = kept._replace(place=place)
         if kept.question is not None and not (kept.shown and (kept.taken or kept.holder is None)):
             kept = self._open.setdefault(kept.id, kept)
             if kept.place is None and place is None:
-                self._sending[call_id("question", kept.id)] = kept.id
+                self._sending[_call(kept.id)] = kept.id
             if place is not None and kept.place is None:
                 kept = self._open[kept.id] = kept._replace(place=place)
                 if kept.answer is not None:
@@ -122,7 +134,7 @@ class Keyboards:
     async def note_sent(self, member: Member, call: str, result: Any) -> None:
         """The call of this id was made: if it asked a question, that stands under the message from now on."""
         kept = self._open.get(self._sending.pop(call, ""))
-        place = _place(member, result.get("message_id") if isinstance(result, dict) else None)
+        place = _sent(result) or _place(member, result.get("message_id") if isinstance(result, dict) else None)
         if kept is None or kept.place is not None or place is None:
             return
         self._open[kept.id] = kept._replace(place=place)
@@ -147,6 +159,9 @@ class Keyboards:
                 await changed.wait()
             answers = await self._answers(member, request.questions)
         return {"answers": answers}
+
+    async def _is_own(self, member: Member, place: tuple[int, int]) -> bool:
+        return 0 < place[1] < MOST_ID and await self.store.owner_of(*place) == member.key
 
     async def _of(self, member: Member, keyboard_id: str) -> Kept | None:
         """The member's question of this id; None for what is not its own."""
@@ -189,6 +204,59 @@ class Keyboards:
             if keyboard_id not in there and (kept := self._open.pop(keyboard_id, None)) is not None:
                 self._wake(kept.key)
         self._sending = {call: one for call, one in self._sending.items() if one in self._open}
+
+    # -- in another chat
+
+    async def moved(self, old: int, new: int) -> None:
+        """The group became a supergroup: what people were asked in it and have not answered is asked there again.
+
+        Messages of the old one can be neither changed nor answered. Raises what the store raises.
+        """
+        asked = [kept for kept in self._open.values() if kept.answer is None and (kept.place or (None,))[0] == old]
+        if not asked:
+            return
+        await self.store.keyboards.ask_again([(one.id, one.key, NAMED + _call(one.id)) for one in asked], new)
+        for kept in asked:
+            self._open[kept.id] = self._open.get(kept.id, kept)._replace(place=None)
+            self._ask_soon(kept.id, new)
+
+    async def _ask_left(self) -> None:
+        """What an earlier leader could not ask again."""
+        try:
+            for keyboard_id, chat_id in await self.store.keyboards.to_ask_again():
+                if keyboard_id in self._open:
+                    self._ask_soon(keyboard_id, chat_id)
+        except StateError as error:
+            log.warning("which questions are to be asked again is not known: %s", error)
+
+    def _ask_soon(self, keyboard_id: str, chat_id: int) -> None:
+        if keyboard_id not in self._asking:
+            self._asking.add(keyboard_id)
+            self._channel[0].send_nowait(partial(self._ask_again, keyboard_id, chat_id))
+
+    async def _ask_again(self, keyboard_id: str, chat_id: int) -> None:
+        try:
+            kept = self._open.get(keyboard_id)
+            if kept is None or kept.answer is not None:
+                return
+            params = {"chat_id": chat_id, **buttons.question_message(keyboard_id, kept.content)}
+            place = _sent(await self.ask(kept.key, "sendMessage", params, _call(keyboard_id)))
+            if place is None:
+                return
+            await self.store.keyboards.place(keyboard_id, place)
+            kept = self._open.get(keyboard_id) or await self.store.keyboards.find(keyboard_id)
+            if kept is None:
+                return
+            if keyboard_id in self._open:
+                self._open[keyboard_id] = kept._replace(place=place)
+            if kept.answer is not None:  # it ended while it was on its way
+                await self._show(kept._replace(place=place))
+        except LeadershipLost:
+            raise
+        except BusError as error:
+            log.warning("the question %s is not asked in chat %d: %s", keyboard_id, chat_id, error)
+        finally:
+            self._asking.discard(keyboard_id)
 
     # -- for updates
 
@@ -316,6 +384,18 @@ class Keyboards:
         kept = self._open[keyboard_id] = kept._replace(shown=kept.shown or shown, taken=kept.taken or taken)
         if kept.shown and kept.answer is not None and (kept.taken or kept.holder is None):
             del self._open[keyboard_id]
+
+
+def _call(keyboard_id: str) -> str:
+    """The id of the call that asks a question, whoever makes it."""
+    return call_id("question", keyboard_id)
+
+
+def _sent(result: Any) -> tuple[int, int] | None:
+    """Where the message stands that a call has sent."""
+    message = result if isinstance(result, dict) else {}
+    chat, message_id = chat_of({"chat_id": (message.get("chat") or {}).get("id")}), message.get("message_id")
+    return (chat, message_id) if chat is not None and isinstance(message_id, int) else None
 
 
 def _place(member: Member, message_id: int | None) -> tuple[int, int] | None:

@@ -394,6 +394,7 @@ class Leader:
             return
         await self.term.threads.chat_migrated(old, new)
         await self.term.sharing.moved(old, new)
+        await self.term.keyboards.moved(old, new)
         self.settings = attrs.evolve(self.settings, chat=new)
         self.notices.chat_id = new
         if self.lease.profile.config_toml.exists():

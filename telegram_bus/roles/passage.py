@@ -103,7 +103,8 @@ class Passage:
     async def notice(self, call: Allowed, error: ApiError) -> Allowed | None:
         """What a refusal says beyond its call: a chat that is closed, a thread that is gone.
 
-        Returns the call as it is to be made instead, where its chat has become another one.
+        Returns the call as it is to be made instead, where its chat has become another one; not one about a message,
+        which is not in the new chat, where another may have its id.
         """
         chat = outcomes.chat_of(call.body)
         if chat is None:
@@ -114,7 +115,7 @@ class Passage:
             log.warning("chat %d has become chat %d", chat, new)
             if self.chat_migrated is not None:
                 await self.chat_migrated(chat, new)
-            return outcomes.moved(call, new)
+            return None if "message_id" in call.body else outcomes.moved(call, new)
         if (why := closes_chat(error)) is not None:
             await self.parking.closed(chat, why)
         thread = call.body.get("message_thread_id")

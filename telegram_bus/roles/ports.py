@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from telegram_bus.core.envelopes import Ack, AgentMessage, AgentSelector, Envelope, Registration, Target
 from telegram_bus.core.extensions import OperatorRequest, OwnRequest
@@ -12,7 +12,15 @@ from telegram_bus.core.registry import Member, Provisioned
 from telegram_bus.roles.files import Enclosed
 from telegram_bus.wire.descriptors import Descriptors
 
-__all__ = ["LeaderPorts"]
+__all__ = ["Found", "LeaderPorts"]
+
+
+class Found(NamedTuple):
+    """Where an agent is written to; one that shares the main chat with others is told apart by its key."""
+
+    target: Target
+    key: str | None = None
+    name: str | None = None
 
 
 class LeaderPorts(Protocol):
@@ -72,8 +80,11 @@ class LeaderPorts(Protocol):
     async def serve(self, member: Member, request: OwnRequest) -> Any:
         """Does what one of our own followers asks for itself; raises RequestRefused, StateError."""
 
-    async def resolve(self, member: Member, selector: AgentSelector) -> Target:
-        """The chat and thread of the one other agent that the selector names; raises RequestRefused."""
+    async def resolve(self, member: Member, selector: AgentSelector, *, main_chat: bool = False) -> Found:
+        """Where the one other agent that the selector names is written to; raises RequestRefused.
+
+        Only who asks for `main_chat` is given that as an agent's place.
+        """
 
     async def route(self, member: Member, message: AgentMessage) -> None:
         """Gives a message to the agent whose thread it stands in; raises RequestRefused."""

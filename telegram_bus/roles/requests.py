@@ -169,8 +169,10 @@ class Requests:
     async def _ask(self, envelope: Envelope, decision: admission.Resolve | admission.Route | admission.Serve) -> Ack:
         match decision:
             case admission.Resolve():
-                target = await self._ports.resolve(decision.member, decision.selector)
-                return _accepted(envelope, destination(None, target))
+                extended = decision.main_chat and decision.member.extended
+                found = await self._ports.resolve(decision.member, decision.selector, main_chat=extended)
+                named = {"key": found.key, "name": found.name} if found.key is not None else {}
+                return _accepted(envelope, destination(None, found.target) | named)
             case admission.Serve():
                 return _accepted(envelope, await self._ports.serve(decision.member, decision.request))
             case admission.Route():

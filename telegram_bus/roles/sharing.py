@@ -12,7 +12,7 @@ from attrs import define, field
 from telegram_bus.core import lobby, sharing, threads
 from telegram_bus.core.chooser import Choice
 from telegram_bus.core.envelopes import Registration, Target
-from telegram_bus.core.errors import ApiError, BusError
+from telegram_bus.core.errors import ApiError, BusError, LeadershipLost, StateError
 from telegram_bus.core.registry import Member, Provisioned, Registry, key_of
 from telegram_bus.roles.bot import BotFacts, without_threads
 from telegram_bus.roles.threads import Threads
@@ -136,8 +136,8 @@ class Sharing:
     def dress(self, key: str, method: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """A call of this agent as it goes out: with the agent's name where agents share the chat."""
         member = self.members.by_key(key)
-        if not (member.shares if member is not None else self.everyone):
-            return body
+        if not (member.shares if member is not None else self.everyone) or "message_thread_id" in body:
+            return body  # what goes into another agent's thread says itself who asks
         if method.startswith("send") and method != "sendChatAction":
             self.spoke_last = key
         return sharing.signed(method, body, self._name_of(key), forum=self.forum)
@@ -173,16 +173,18 @@ class Sharing:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Follow what the chat can do until cancelled."""
         task_status.started()
+        failed = False
         while True:
-            with trio.move_on_after(LOOK_AGAIN if self.why is not None else float("inf")):
+            with trio.move_on_after(LOOK_AGAIN if failed or self.why is not None else float("inf")):
                 await self._knock.wait()
             self._knock, asked = trio.Event(), self._asked
-            self._looking = True
+            self._looking, failed = True, False
             try:
                 if self.learn is not None:
                     await self.note(await self.learn())
             except BusError as error:
-                log.warning("whether the chat has threads was not found out: %s", error)
+                log.warning("whether the chat has threads was not found out, or is not noted yet: %s", error)
+                failed = True
             finally:
                 self._looking = False
             self._looked = asked
@@ -196,23 +198,37 @@ class Sharing:
         told = without_threads(facts, self.threads.chat_id)
         if told is None or told == (self.why, self.everyone):
             return
-        why, everyone = told
-        before, self.why, self.everyone = self.why, why, everyone
+        before, (why, everyone) = (self.why, self.everyone), told
+        self.why, self.everyone = told
         if not self._looking:
             self._knock.set()  # `run` does not wait in the rhythm of the other mode
         log.info("the chat has %s", f"no threads: {why}" if why is not None else "threads")
-        await self.store.lobby.tell("no threads for", "all" if everyone else "new")
-        news = await self.store.lobby.tell("no threads", why or "")
+        try:
+            await self.store.lobby.tell("no threads for", "all" if everyone else "new")
+            news = await self.store.lobby.tell("no threads", why or "")
+        except StateError:
+            if (self.why, self.everyone) == told:
+                self.why, self.everyone = before  # it is news once more, with all that it means for those who are here
+            raise
         if why is not None and news:
             self.say(lobby.shared_intro(why, everyone=everyone))
-        if why is None and before is not None:
+        if why is None and before[0] is not None:
             self.say("There are threads again: each agent gets its own.")
-            if self.returned is not None:
-                await self.returned()
+            await self._prove_threads()
         for member in self.members:
             if member.shares != everyone:  # where only new threads are refused, it comes back to what it has
                 self._changed = trio.current_time()
                 self.reseat(member)
+
+    async def _prove_threads(self) -> None:
+        if self.returned is None:
+            return
+        try:
+            await self.returned()
+        except LeadershipLost:
+            raise
+        except BusError as error:  # what an agent sends into its own proves it too
+            log.warning("not all threads were found to be there: %s", error)
 
 
 def _name(member: Member) -> str:

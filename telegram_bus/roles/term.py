@@ -13,18 +13,18 @@ from attrs import Factory, define, evolve, field
 
 from telegram_bus.botapi.polling import PollState
 from telegram_bus.core.chooser import Choice
-from telegram_bus.core.codec import dumps, loads
+from telegram_bus.core.codec import loads
 from telegram_bus.core.envelopes import (
     Ack,
     AgentMessage,
     AgentSelector,
     Envelope,
     Registration,
-    Target,
 )
 from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused, StateError
 from telegram_bus.core.extensions import (
     ActivitySet,
+    AgentTell,
     ButtonsKeep,
     OperatorRequest,
     OperatorThreads,
@@ -42,7 +42,7 @@ from telegram_bus.core.registry import Member, Provisioned, Registry, key_of
 from telegram_bus.core.threads import free_slot
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.home import Profile
-from telegram_bus.roles import overview
+from telegram_bus.roles import overview, telling
 from telegram_bus.roles.activities import Activities
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.buttons import LeaderButtons
@@ -58,13 +58,14 @@ from telegram_bus.roles.keyboards import Keyboards
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.muting import Muting
 from telegram_bus.roles.places import Places
+from telegram_bus.roles.ports import Found
 from telegram_bus.roles.possessions import Possessions
 from telegram_bus.roles.sharing import Sharing
 from telegram_bus.roles.threads import Threads
 from telegram_bus.roles.together import together
 from telegram_bus.roles.typing import Typing
 from telegram_bus.roles.watched import Watched
-from telegram_bus.store import NewUpdate, Retention, Store
+from telegram_bus.store import Retention, Store
 from telegram_bus.wire.descriptors import Descriptors
 
 if TYPE_CHECKING:  # seldom needed
@@ -73,12 +74,9 @@ if TYPE_CHECKING:  # seldom needed
 if TYPE_CHECKING:
     from telegram_bus.roles.icons import AgentState
 
-__all__ = ["AGENT_MESSAGES", "Term", "now_ms"]
+__all__ = ["Term", "now_ms"]
 
 log = logging.getLogger(__name__)
-
-AGENT_MESSAGES: Final = 2**52
-"""Ids of messages from agent to agent: this and the message's id. Telegram's own stay below 2^31 (bot-api U5)."""
 
 PRESSED_LATELY_MS: Final = 60_000  # a button whose presser may still wait for an answer
 RECENT: Final = 1_000  # of them a new leader reads back from the store: 20 ms
@@ -143,6 +141,7 @@ class Term:
         default=Factory(
             lambda term: Keyboards(
                 edit=lambda _key, params, chat: term.threads.call("editMessageText", params, chat),
+                ask=term.calls.named,
                 store=term.store,
                 now_ms=now_ms,
                 away=term.name_of_absent,
@@ -322,70 +321,20 @@ class Term:
                 return await self.activities.note(member, request)
             case SendQueue():
                 return self.calls.sender.queue(member.key)
+            case AgentTell():
+                return await telling.tell(self, member, request)
             case UpdateHand():
                 return await hand_over(self, member, request)
             case _:
                 raise RequestRefused(f"this leader does not know what to do with {request.KIND}")
 
-    async def resolve(self, member: Member, selector: AgentSelector) -> Target:
-        """The thread of the one other agent that the selector names.
-
-        Raises RequestRefused when there is none, or more than one.
-        """
-        found = [other for other in self.registry if other is not member and _names(selector, other)]
-        wanted = selector.thread_name if selector.thread_id is None else f"thread {selector.thread_id}"
-        if self.sharing.everyone:
-            raise RequestRefused(f"agents reach each other in threads, and there are none: {self.sharing.why}")
-        shares = [one for one in self.registry if one is not member and one.shares and self._is_called(one, selector)]
-        if not found and shares:
-            raise RequestRefused(
-                f"agents reach each other in threads, and {wanted} has none: {self.sharing.why or 'it gets one soon'}"
-            )
-        if not found:
-            here = ", ".join(sorted(other.registration.thread_name or other.key for other in self.registry))
-            raise RequestRefused(f"no other agent is called {wanted}; here are: {here}")
-        if len(found) > 1:
-            raise RequestRefused(f"{len(found)} agents are called {wanted}; name one by the id of its thread")
-        assert found[0].target is not None
-        return found[0].target
+    async def resolve(self, member: Member, selector: AgentSelector, *, main_chat: bool = False) -> Found:
+        """Where the one other agent that the selector names is written to; raises RequestRefused."""
+        return telling.find(self, member, selector, main_chat=main_chat)
 
     async def route(self, member: Member, message: AgentMessage) -> None:
-        """Put an agent's message into the queue of the agent whose thread it stands in, once.
-
-        Raises RequestRefused where the thread is nobody's.
-        """
-        chat_id, thread_id = message.target.chat_id, message.target.thread_id
-        if not isinstance(chat_id, int) or not isinstance(thread_id, int):
-            raise RequestRefused("the ids of a thread are whole numbers")
-        key = self.threads.of_thread(chat_id, thread_id)
-        if key is None:
-            raise RequestRefused(f"thread {thread_id} of chat {chat_id} belongs to no agent")
-        sent = message.message_id < AGENT_MESSAGES and await self.store.owner_of(chat_id, message.message_id)
-        if sent != member.key:
-            self.audit(member.key, member.peer_pid or 0, "follower.routeAgentMessage", "messageId", "must be its own")
-            raise RequestRefused(f"message {message.message_id} is not one that {member.key} sent")
-        update_id = AGENT_MESSAGES + message.message_id
-        name = member.registration.thread_name or member.key
-        body = {
-            "message_id": message.message_id,
-            "date": now_ms() // 1000,
-            "chat": {"id": chat_id, "type": "private" if chat_id > 0 else "supergroup"},
-            "from": {"id": self.bot.id, "is_bot": True, "first_name": name},
-            "message_thread_id": thread_id,
-            "is_topic_message": True,
-            "text": message.text,
-        }
-        whole = {"update_id": update_id, "message": body}
-        self.note_given(describe(whole), key)
-        update = NewUpdate(
-            update_id=update_id,
-            kind="message",
-            body=dumps(whole),
-            owner_key=key,
-            chat_id=chat_id,
-            thread_id=thread_id,
-        )
-        self.deliveries.put(await self.store.admit_batch([update], None, now_ms()))
+        """Put an agent's message into the queue of the agent whose thread it stands in, once."""
+        await telling.route(self, member, message)
 
     async def forward(self, member: Member, envelope: Envelope) -> Ack:
         """Send an envelope to the member's endpoint."""
@@ -471,12 +420,6 @@ class Term:
         binding = self.threads.of_key(member.key)
         return binding.name if binding is not None else member.registration.thread_name or member.key
 
-    def _is_called(self, member: Member, selector: AgentSelector) -> bool:
-        wanted = selector.thread_name
-        return (
-            selector.thread_id is None and wanted is not None and self.name_of(member).casefold() == wanted.casefold()
-        )
-
     def agent_state(self, key: str) -> AgentState:
         """What an agent is, for the icon of its thread."""
         member = self.registry.by_key(key)
@@ -501,15 +444,3 @@ class Term:
         if polling is None or polling.last_completed is None:
             return None
         return trio.current_time() - polling.last_completed
-
-
-def _names(selector: AgentSelector, member: Member) -> bool:
-    target = member.target
-    if target is None or target.thread_id is None:
-        return False
-    if selector.chat_id is not None and selector.chat_id != target.chat_id:
-        return False
-    if selector.thread_id is not None:
-        return selector.thread_id == target.thread_id
-    name = member.registration.thread_name or ""
-    return name.casefold() == (selector.thread_name or "").casefold()

@@ -48,6 +48,17 @@ class Keyboards:
         """End a keyboard; False where it had ended."""
         return await self._commits.run(lambda db: end(db, what))
 
+    async def ask_again(self, questions: Sequence[tuple[str, str, str]], chat_id: int) -> None:
+        """These questions, each (id, owner, request id of its call), stand nowhere any more, and shall be asked there.
+
+        The calls that asked them are forgotten, so that they are made once more.
+        """
+        await self._commits.run(lambda db: _ask_again(db, questions, chat_id))
+
+    async def to_ask_again(self) -> list[tuple[str, int]]:
+        """The questions, each (id, chat), that shall be asked again and were not yet."""
+        return await self._commits.run(_to_ask_again)
+
     async def note_shown(self, keyboard_id: str) -> None:
         """People see what became of a question."""
         await self._commits.run(lambda db: db.execute("UPDATE keyboards SET shown = 1 WHERE id = ?", (keyboard_id,)))
@@ -71,6 +82,19 @@ def end(db: Connection, what: End) -> bool:
         ).rowcount
         > 0
     )
+
+
+def _ask_again(db: Connection, questions: Sequence[tuple[str, str, str]], chat_id: int) -> None:
+    for keyboard_id, *call in questions:
+        db.execute("UPDATE keyboards SET chat_id = ?, message_id = NULL WHERE id = ?", (chat_id, keyboard_id))
+        db.execute("DELETE FROM calls WHERE key = ? AND request_id = ? AND state = 'settled'", call)
+
+
+def _to_ask_again(db: Connection) -> list[tuple[str, int]]:
+    return db.execute(
+        "SELECT id, chat_id FROM keyboards WHERE question AND answer IS NULL AND chat_id NOT NULL "
+        "AND message_id IS NULL ORDER BY made_ms"
+    ).fetchall()
 
 
 def purge(db: Connection, before_ms: int) -> int:

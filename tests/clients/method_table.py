@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BOT_API", "METHODS", "TYPES"]
+__all__ = ["BOT_API", "METHODS", "OTHERS", "TYPES"]
 
 '''
 
@@ -58,6 +58,8 @@ def table() -> str:
     lines = {name: _line(entries[name], entries, types) for name in methods}
     text = HEADER + f"BOT_API: Final = {schema['api']['version']!r}\n"
     text += '"""The version of the documentation."""\n\n'
+    others = textwrap.wrap(" ".join(sorted({name for name in entries if name[0].islower()} - {*methods})), 116)
+    text += 'OTHERS: Final = """\n' + "\n".join(others) + '\n"""\n"""The methods that they may not call."""\n\n'
     text += f"METHODS: Final[dict[str, str]] = {_literal(lines)}\n\n"
     text += f"TYPES: Final[dict[str, str]] = {_literal(dict(sorted(types.items())))}\n"
     ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(PLACE), "-"]

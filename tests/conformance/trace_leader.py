@@ -23,6 +23,7 @@ from telegram_bus.core.extensions import OperatorRequest, OwnRequest
 from telegram_bus.core.permissions import Allowed, sent_by
 from telegram_bus.core.registry import Member, Provisioned
 from telegram_bus.core.values import Number
+from telegram_bus.roles.ports import Found
 from telegram_bus.roles.requests import Requests
 from telegram_bus.wire.client import request_once
 from telegram_bus.wire.server import Peer
@@ -125,7 +126,7 @@ class TraceLeader:
         self.sent.setdefault(member.instance_id, set()).update(sent_by(call, result))
         return result
 
-    async def resolve(self, member: Member, selector: AgentSelector) -> Target:
+    async def resolve(self, member: Member, selector: AgentSelector, *, main_chat: bool = False) -> Found:
         named = (selector.thread_name or "").lower()
         found = [
             other.target
@@ -140,7 +141,7 @@ class TraceLeader:
         ]
         if len(found) != 1:
             raise RequestRefused(f"{len(found)} agents fit {selector}")
-        return found[0]
+        return Found(found[0])
 
     async def route(self, member: Member, message: AgentMessage) -> None:
         pass

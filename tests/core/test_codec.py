@@ -15,7 +15,7 @@ from telegram_bus.core import codec, payloads, values
 from telegram_bus.core.codec import decode, dumps, encode, kinds, loads
 from telegram_bus.core.envelopes import ABSENT, Ack, AgentSelector, Envelope, ForwardMessage, Register
 from telegram_bus.core.errors import InvalidEnvelope
-from telegram_bus.core.extensions import FilePart, MembersList, OperatorStop, StatusGet
+from telegram_bus.core.extensions import AgentTell, FilePart, MembersList, OperatorStop, StatusGet
 
 TOKEN = "t" * 32
 RECEIPT = {"queueKind": "control", "receiptId": "r", "sourceUpdateIds": [1]}
@@ -357,7 +357,7 @@ def build(cls: Any) -> st.SearchStrategy[Any]:
         one = strategy(field.type, field.name)
         if field.name == "target" and cls in (values.AgentMessage, kinds()["leader.replaceFollowerTarget"]):
             one = both_ids
-        if field.name == "text" and cls is values.AgentMessage:
+        if field.name == "text" and cls in (values.AgentMessage, AgentTell):
             one = filled
         if cls in (payloads.Prompt, payloads.Control) and field.name == "admission_receipts":
             kind = st.just("prompt" if cls is payloads.Prompt else "control")

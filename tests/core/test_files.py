@@ -16,7 +16,10 @@ from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Denied, judg
 from telegram_bus.core.registry import Registry
 from telegram_bus.core.scopes import local_file
 from telegram_bus.core.values import ProtocolIdentity, Registration
-from tests.core.test_permissions import IN_THREAD, caller
+from tests.core.test_permissions import CHAT, IN_THREAD, caller
+
+OWN_MESSAGE: dict[str, object] = {"chat_id": CHAT, "message_id": 9}
+PHOTO: dict[str, object] = {"type": "photo", "media": "attach://file0"}
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,7 @@ def test_every_id_in_a_message_counts() -> None:
         ("sendPhoto", IN_THREAD | {"caption": "x"}, ["photo"]),
         ("sendMediaGroup", IN_THREAD | {"media": [{"type": "photo", "media": "attach://file0"}]}, ["file0"]),
         ("sendVideo", IN_THREAD | {"thumbnail": "attach://file0"}, ["video", "file0"]),
+        ("editMessageMedia", OWN_MESSAGE | {"media": {"type": "photo", "media": "attach://file0"}}, ["file0"]),
     ],
 )
 def test_a_follower_may_upload_into_its_own_thread(method: str, body: dict[str, object], fields: list[str]) -> None:
@@ -105,6 +109,10 @@ def test_a_follower_may_upload_into_its_own_thread(method: str, body: dict[str, 
         ("sendDocument", IN_THREAD, ["document", "file1"], "file1 is a file that nothing in the call refers to"),
         ("sendDocument", IN_THREAD, [], "document is missing"),
         ("sendDocument", IN_THREAD | {"thumbnail": "attach://file2"}, ["document", "file1"], "thumbnail"),
+        ("editMessageMedia", OWN_MESSAGE | {"message_id": 10, "media": PHOTO}, ["file0"], "message_id"),
+        ("editMessageMedia", OWN_MESSAGE | {"chat_id": 1, "media": PHOTO}, ["file0"], "chat_id"),
+        ("editMessageMedia", OWN_MESSAGE | {"media": PHOTO | {"media": "/etc/passwd"}}, ["file0"], "media.media"),
+        ("editMessageMedia", OWN_MESSAGE, ["media"], "media"),
         ("setChatPhoto", IN_THREAD, ["photo"], "setChatPhoto"),
         ("sendMessage", IN_THREAD, ["document"], "sendMessage"),
     ],

@@ -38,6 +38,8 @@ def test_a_request_is_read_with_its_fields() -> None:
     assert asked(do="typing") == Request(do="typing")
     assert asked(do="send_file", base64="aGk=", kind="voice").fields == {"base64": b"hi", "kind": "voice"}
     assert asked(do="tell", agent=5, text="x").fields["agent"] == 5
+    edited = asked(do="edit_file", message_id=7, path="a", kind="photo")
+    assert edited.fields == {"message_id": 7, "path": "a", "kind": "photo"}
     assert asked(do="send_album", files=[{"path": "a"}, {"base64": "", "caption": "b"}]).fields["files"] == (
         {"path": "a"},
         {"base64": b"", "caption": "b"},
@@ -69,6 +71,8 @@ def test_a_request_is_read_with_its_fields() -> None:
         ({"do": "send_file", "path": "a", "base64": "aGk="}, "path"),
         ({"do": "send_file", "base64": "%"}, "base64"),
         ({"do": "send_file", "path": "a", "kind": "sticker"}, "kind"),
+        ({"do": "edit_file", "message_id": 7, "path": "a", "kind": "voice"}, "kind"),
+        ({"do": "edit_file", "message_id": 7}, "path"),
         ({"do": "send_album", "files": [{"path": "a"}]}, "files"),
         ({"do": "send_album", "files": [{"path": "a"}, {"kind": "photo"}]}, "files.1.path"),
         ({"do": "download"}, "update"),

@@ -93,6 +93,19 @@ def test_a_follower_sends_files_of_every_source(demo: DemoBus, person: Client, t
     with_bus(demo, "sources", work)
 
 
+def test_a_file_takes_the_place_of_another(demo: DemoBus, person: Client) -> None:
+    async def work(bus: telegram_bus.Bus) -> None:
+        sent = await bus.send_file(b"draft", name="draft.txt")
+        changed = await bus.edit_file(sent, b"final", name="final.txt", caption="done")
+        assert changed.message_id == sent.message_id
+        assert changed.raw["document"]["file_name"] == "final.txt"
+        assert person.file(changed.raw["document"]["file_id"]) == b"final"
+        path = await bus.download(changed.raw["document"]["file_id"])  # it is ours
+        assert path.read_bytes() == b"final"
+
+    with_bus(demo, "editor", work)
+
+
 def test_an_album_is_one_group(demo: DemoBus, person: Client) -> None:
     async def work(bus: telegram_bus.Bus) -> None:
         first, second = await bus.send_album([png(4, 4), Media(png(5, 5), caption="two")], caption="one")

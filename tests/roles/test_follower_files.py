@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -107,6 +108,27 @@ async def test_a_sent_file_is_closed_by_the_sender(bus_profile: Profile, tmp_pat
     await through_calls(telegram, fake_files(telegram), member(bus_profile), call, enclosed=files)
     assert telegram.uploads == [("document", "a.txt", b"content")]
     assert not is_open(descriptor)
+
+
+@pytest.mark.parametrize("fault", [None, ApiError("editMessageMedia", 400, "Bad Request: message to edit not found")])
+async def test_a_file_that_takes_the_place_of_another_is_sent_and_closed(
+    bus_profile: Profile, tmp_path: Path, fault: ApiError | None
+) -> None:
+    """Checked as any other; whatever becomes of it."""
+    path, telegram = tmp_path / "a", FakeTelegram()
+    path.write_bytes(b"content")
+    files = enclosed(path)
+    [descriptor] = files.descriptors.numbers()
+    telegram.results["editMessageMedia"] = fault
+    body = {"chat_id": CHAT, "message_id": 5, "media": {"type": "document", "media": "attach://document"}}
+    call = Allowed(method="call", args=("editMessageMedia", body))
+    with nullcontext() if fault is None else pytest.raises(ApiError):
+        await through_calls(telegram, fake_files(telegram), member(bus_profile), call, enclosed=files)
+    assert telegram.uploads == [("document", "a.txt", b"content")]
+    assert not is_open(descriptor)
+    path.write_bytes(b"")
+    with enclosed(path) as empty, pytest.raises(RequestRefused, match="is empty"):
+        await through_calls(telegram, fake_files(telegram), member(bus_profile), call, enclosed=empty)
 
 
 async def test_a_file_that_has_grown_is_still_the_same_upload(bus_profile: Profile, tmp_path: Path) -> None:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import pytest
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.core.buttons import BUTTON_DATA, callback_data
 from telegram_bus.core.codec import decode, encode
-from telegram_bus.core.envelopes import Ack, Envelope
+from telegram_bus.core.envelopes import Ack, Envelope, Target
 from telegram_bus.core.errors import ApiError, Expired, NotSent, RequestRefused, StateError
 from telegram_bus.core.extensions import ButtonsKeep, OwnRequest, QuestionWait
+from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
 from telegram_bus.followers.questions import Answer, Questions
 from telegram_bus.store import Retention
-from tests.fakes import CHAT, OWNER, admit, message
+from tests.fakes import CHAT, OWNER, admit, message, registration
 from tests.roles.term_rig import Rig, running
 from tests.roles.test_buttons import answers, press
 
@@ -357,6 +359,139 @@ async def test_a_question_whose_message_cannot_be_sent_is_the_programs_fault_to_
     await wait_all_tasks_blocked()
     assert edits(rig) == []
     assert await rig.term.store.keyboards.open_questions() == []
+
+
+# -- scenario 74: the group becomes a supergroup while a question is open
+
+SUPERGROUP = -1009876
+
+
+@asynccontextmanager
+async def sending(rig: Rig) -> AsyncIterator[None]:
+    """What sends in this leader."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(rig.term.calls.sender.run)
+        await nursery.start(rig.term.calls.outbox.run)
+        yield
+        nursery.cancel_scope.cancel("the test is over")
+
+
+class Sender(Seat):
+    """A seat whose calls its leader makes as real ones."""
+
+    async def make(self, method: str, params: dict[str, Any], call_id: str | None) -> Any:
+        target = self.member.target
+        assert target is not None
+        call = Allowed(method="call", args=(method, {"chat_id": target.chat_id, **params}))
+        return await self.rig.term.call_api(self.member, call, "r", call_id)
+
+    def come(self, chat: int = CHAT) -> None:
+        old = self.rig.term.registry.by_key(self.key)
+        if old is not None:
+            self.rig.term.registry.remove(old)
+        told = evolve(registration(self.key, instance=self.instance_id), target=Target(chat_id=chat))
+        self.rig.term.registry.admit(told, None, now_ms=1)
+        self.rig.term.keyboards.note_members(list(self.rig.term.registry))
+
+    def move(self) -> None:
+        """Its leader works in the supergroup from now on, and it registers again."""
+        rules = evolve(self.rig.lobby.rules(), chat_id=SUPERGROUP)
+        self.rig.lobby.rules = self.rig.intake.rules = lambda: rules
+        self.come(SUPERGROUP)
+
+
+def there(update: dict[str, Any]) -> dict[str, Any]:
+    """A press in the supergroup."""
+    update["callback_query"]["message"]["chat"] = {"id": SUPERGROUP, "type": "supergroup"}
+    return update
+
+
+@pytest.mark.parametrize("dies", [False, True])
+async def test_scenario_74_a_question_is_asked_again_in_the_supergroup_and_its_answer_counts(
+    autojump_clock: MockClock, *, dies: bool
+) -> None:
+    """Once, also where the leader dies before it could, and where its asker was started anew meanwhile."""
+    async with running(Rig()) as rig, sending(rig):
+        nora = Sender(rig, "nora")
+        nora.come()
+        with trio.move_on_after(5):
+            await ask(nora, once="deploy")
+        if dies:
+            rig.term.keyboards.ask = stuck
+        await rig.term.keyboards.moved(CHAT, SUPERGROUP)
+        await wait_all_tasks_blocked()
+        first = question(rig, 0)
+        if dies:
+            successor = Rig(rig.telegram, earlier=rig.commits)
+            async with running(successor), sending(successor):
+                nora.rig = successor
+                await answered_there(nora, first)
+        else:
+            await answered_there(nora, first)
+
+
+async def stuck(*_: Any) -> None:
+    await trio.sleep_forever()
+
+
+async def answered_there(nora: Sender, first: dict[str, Any]) -> None:
+    rig, got = nora.rig, list[Any]()
+    nora.instance = 2
+    nora.move()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: ask(nora, once="deploy", into=got))
+        await trio.sleep(5)
+        asked = rig.telegram.made("sendMessage")
+        assert asked == [first, {**first, "chat_id": SUPERGROUP}]
+        place = 100 + len(rig.telegram.calls)
+        await rig.take(there(press(1, data_of(rig, "Yes"), message_id=place)))
+    assert got == ["Yes"]
+    assert rig.telegram.made("editMessageText") == [
+        {"chat_id": SUPERGROUP, "message_id": place, "text": "Deploy?\n\n✔ Yes — Ann"}
+    ]
+    assert await rig.term.store.keyboards.to_ask_again() == []
+
+
+async def test_scenario_74_a_reply_in_the_supergroup_is_an_answer_and_what_was_answered_is_not_asked(
+    autojump_clock: MockClock,
+) -> None:
+    async with running(Rig()) as rig, sending(rig):
+        nora, got = Sender(rig, "nora"), list[Any]()
+        nora.come()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: ask(nora, into=got))
+            await trio.sleep(2)
+            await rig.take(press(1, data_of(rig, "No"), message_id=101))
+            assert got == ["No"]
+            nursery.start_soon(lambda: ask(nora, choices=[], into=got))
+            await trio.sleep(2)
+            await rig.term.keyboards.moved(CHAT, SUPERGROUP)
+            nora.move()
+            await trio.sleep(2)
+            assert [one["chat_id"] for one in rig.telegram.made("sendMessage")] == [CHAT, CHAT, SUPERGROUP]
+            reply = {"message_id": 100 + len(rig.telegram.calls)}
+            where = {"id": SUPERGROUP, "type": "supergroup"}
+            await rig.take(message(2, thread=None, text="on Monday", reply_to_message=reply, chat=where))
+        assert got == ["No", "on Monday"]
+
+
+async def test_a_question_that_is_taken_back_on_its_way_into_the_supergroup_says_so_there(
+    autojump_clock: MockClock,
+) -> None:
+    async with running(Rig()) as rig, sending(rig):
+        nora = Sender(rig, "nora")
+        nora.come()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, nora)
+            await trio.sleep(5)
+            rig.telegram.gate = trio.Event()
+            await rig.term.keyboards.moved(CHAT, SUPERGROUP)
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel("nobody waits")
+        rig.telegram.gate.set()
+        await trio.sleep(5)
+        last = rig.telegram.made("editMessageText")[-1]
+        assert (last["chat_id"], last["text"]) == (SUPERGROUP, "Deploy?\n\n⌛ not needed any more")
 
 
 @pytest.mark.parametrize("text", ["", "  ", "x" * 3_001])

@@ -253,10 +253,18 @@ async def test_scenario_74_a_call_into_an_upgraded_group_goes_out_once_in_the_su
         assert [call["chat_id"] for call in rig.telegram.made("sendMessage")] == [CHAT, SUPERGROUP, SUPERGROUP]
 
 
-async def test_scenario_74_an_edit_in_an_upgraded_group_goes_on_there_too(autojump_clock: MockClock) -> None:
+async def test_scenario_74_what_is_about_a_message_of_the_old_group_is_not_made_in_the_new_one(
+    autojump_clock: MockClock,
+) -> None:
+    """Where another message may have its id: an edit is refused, a reply is a message of its own."""
     async with leading(Rig(Upgraded())) as rig:
-        await rig.call("editMessageText", {"chat_id": CHAT, "message_id": 7, "text": "x"}, "r3")
-        assert [call["chat_id"] for call in rig.telegram.made("editMessageText")] == [CHAT, SUPERGROUP]
+        with pytest.raises(ApiError, match="upgraded"):
+            await rig.call("editMessageText", {"chat_id": CHAT, "message_id": 7, "text": "x"}, "r3")
+        assert [call["chat_id"] for call in rig.telegram.made("editMessageText")] == [CHAT]
+    async with leading(Rig(Upgraded())) as rig:
+        body = {"chat_id": CHAT, "text": "x", "reply_parameters": {"message_id": 7}}
+        await rig.call("sendMessage", body, "r4")
+        assert rig.telegram.made("sendMessage")[-1] == {"chat_id": SUPERGROUP, "text": "x"}
 
 
 class Upgraded(FakeTelegram):

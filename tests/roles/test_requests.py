@@ -37,11 +37,12 @@ from telegram_bus.core.extensions import (
     OwnRequest,
     StatusGet,
 )
-from telegram_bus.core.identity import DURABLE_ADMISSION, ours
+from telegram_bus.core.identity import DURABLE_ADMISSION, EXTENSIONS, ours
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member, Provisioned
 from telegram_bus.core.values import Number
 from telegram_bus.roles.files import Enclosed
+from telegram_bus.roles.ports import Found
 from telegram_bus.roles.requests import MAX_WATCH_SECONDS, Requests
 from telegram_bus.wire.descriptors import Descriptors
 from telegram_bus.wire.server import Peer
@@ -129,8 +130,10 @@ class Leader:
         await self._work(f"serve {request.KIND}")
         return {"held": True}
 
-    async def resolve(self, member: Member, selector: AgentSelector) -> Target:
-        raise RequestRefused("no such agent")
+    async def resolve(self, member: Member, selector: AgentSelector, *, main_chat: bool = False) -> Found:
+        if selector.thread_name != "Otto":
+            raise RequestRefused("no such agent")
+        return Found(Target(chat_id=1), "otto", "Otto") if main_chat else Found(Target(chat_id=1, thread_id=3))
 
     async def route(self, member: Member, message: AgentMessage) -> None:
         pass
@@ -421,6 +424,31 @@ async def test_a_call_refreshes_its_caller_even_when_it_is_refused(leader: Leade
     leader.now = 4_000
     await leader.ask(attrs.evolve(beat(), registration_generation="old"))
     assert member.last_heartbeat_ms == 3_000
+
+
+@pytest.mark.parametrize(
+    ("announced", "main_chat", "result"),
+    [
+        ([EXTENSIONS], True, {"chatId": 1, "key": "otto", "name": "Otto"}),
+        ([EXTENSIONS], None, {"chatId": 1, "threadId": 3}),
+        ([], True, {"chatId": 1, "threadId": 3}),
+    ],
+)
+async def test_the_main_chat_is_an_answer_only_for_who_asks_for_it(
+    announced: list[str], main_chat: bool | None, result: dict[str, Any]
+) -> None:
+    """A peer of version 1 gets a chat and a thread, and nothing else."""
+    leader = Leader()
+    await leader.ask(register("a", "r", *announced))
+    asked = ResolveAgentTarget(
+        request_id="t",
+        instance_id="a",
+        registration_generation="r",
+        sent_at_ms=0,
+        selector=AgentSelector(thread_name="Otto"),
+        main_chat=main_chat,
+    )
+    assert (await leader.ask(asked)).result == result
 
 
 async def watched(leader: Leader, asked: MembersList, change: Callable[[], object]) -> Ack:

@@ -11,12 +11,15 @@ from attrs import evolve
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.core.chooser import MAIN, Press, data_of, mark_of
-from telegram_bus.core.envelopes import AgentSelector
+from telegram_bus.core.envelopes import AgentSelector, ForwardMessage, Target
 from telegram_bus.core.errors import ApiError, RequestRefused
+from telegram_bus.core.extensions import AgentTell
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
 from telegram_bus.roles.bot import BotFacts
+from telegram_bus.roles.ports import Found
 from telegram_bus.roles.sharing import SETTLED
+from telegram_bus.roles.telling import AGENT_MESSAGES
 from tests.fakes import BOT, CHAT, OWNER, message, registration
 from tests.roles.term_rig import Rig, running
 
@@ -46,6 +49,11 @@ async def rig() -> AsyncIterator[Rig]:
         rig.term.opened.set(trio.current_time() - 10)
         await wait_all_tasks_blocked()
         yield rig
+
+
+def telling(message_id: int, to: str = "otto") -> AgentTell:
+    request = {"request_id": "a", "instance_id": "nora", "sent_at_ms": 1}
+    return AgentTell(**request, to=to, message_id=message_id, text="look at this")
 
 
 def said(number: int, text: str = "hello", **fields: Any) -> dict[str, Any]:
@@ -203,9 +211,83 @@ async def test_without_the_right_to_make_threads_those_that_have_one_keep_it(aut
         assert "message_thread_id" not in rig.term.sharing.dress("otto", "sendMessage", {"chat_id": CHAT, "text": "x"})
         with pytest.raises(RequestRefused, match="otto has none"):
             await rig.term.resolve(nora, AgentSelector(thread_name="otto"))
+        there = await rig.term.resolve(nora, AgentSelector(thread_name="otto"), main_chat=True)
+        assert there == Found(Target(chat_id=CHAT), "otto", "otto")
+        assert rig.term.registry.is_place(there.target)
+        back = await rig.term.resolve(otto, AgentSelector(thread_name="nora"), main_chat=True)
+        assert back == Found(nora.target)
         await trio.sleep(SETTLED + 1)
         await rig.take(said(1), message(2, thread=int(nora.target.thread_id or 0) if nora.target else 0))
         assert sorted(rig.got) == [("nora", 2), ("otto", 1)]
+
+
+async def test_agents_that_share_the_chat_reach_each_other_there(rig: Rig) -> None:
+    """By the name that people know; as messages of the bot in the chat, once, and an answer may reply to it."""
+    nora, otto = (rig.term.registry.by_key(key) for key in ("nora", "otto"))
+    assert nora is not None
+    assert otto is not None
+    found = await rig.term.resolve(nora, AgentSelector(thread_name="Otto"), main_chat=True)
+    assert found == Found(Target(chat_id=CHAT), "otto", "otto")
+    await rig.term.store.record_messages("nora", [(CHAT, 900, None)], 1)
+    for _ in range(2):
+        assert await rig.term.serve(nora, telling(900)) == {"key": "otto"}
+    await wait_all_tasks_blocked()
+    assert rig.got == [("otto", AGENT_MESSAGES + 900)]
+    (envelope,) = rig.envelopes
+    assert isinstance(envelope, ForwardMessage)
+    assert envelope.message["text"] == "look at this"
+    assert envelope.message["from"] == {"id": BOT, "is_bot": True, "first_name": "nora"}
+    assert "message_thread_id" not in envelope.message
+    assert rig.term.owned_by(otto).seen(CHAT, 900)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"message_id": 901}, "not one that nora sent"),
+        ({"message_id": 902}, "not one that nora sent"),
+        ({"to": "emil"}, "no other agent has the key emil"),
+        ({"to": "nora"}, "no other agent"),
+    ],
+)
+async def test_what_an_agent_did_not_write_into_the_chat_reaches_nobody(
+    rig: Rig, fields: dict[str, Any], why: str
+) -> None:
+    nora = rig.term.registry.by_key("nora")
+    assert nora is not None
+    await rig.term.store.record_messages("nora", [(CHAT, 900, None)], 1)
+    await rig.term.store.record_messages("otto", [(CHAT, 901, None)], 1)
+    with pytest.raises(RequestRefused, match=why):
+        await rig.term.serve(nora, telling(**{"message_id": 900, **fields}))
+    assert rig.rows() == []
+
+
+async def test_who_takes_no_main_chat_for_an_answer_is_told_that_it_needs_threads(rig: Rig) -> None:
+    """A peer of version 1, whose messages have to name one."""
+    nora = rig.term.registry.by_key("nora")
+    assert nora is not None
+    with pytest.raises(RequestRefused, match="in threads, and there are none"):
+        await rig.term.resolve(nora, AgentSelector(thread_name="otto"))
+
+
+async def test_an_agent_that_has_not_found_a_new_leader_yet_is_told_all_the_same(autojump_clock: MockClock) -> None:
+    """It may come a moment after the one that writes to it."""
+    async with running(Rig()) as rig:
+        await rig.term.sharing.note(PLAIN)
+        nora = await come(rig, "nora")
+        await rig.term.store.record_messages("nora", [(CHAT, 900, None)], 1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rig.term.serve, nora, telling(900))
+            await trio.sleep(SETTLED / 2)
+            await come(rig, "otto")
+        await trio.sleep(0.1)
+        assert rig.got == [("otto", AGENT_MESSAGES + 900)]
+
+
+async def test_what_goes_into_another_agents_thread_says_itself_who_asks(rig: Rig) -> None:
+    """Its writer's name is not put before that a second time."""
+    body = {"chat_id": CHAT, "message_thread_id": 12, "text": "from nora: hi"}
+    assert rig.term.sharing.dress("nora", "sendMessage", body) == body
 
 
 async def test_a_thread_that_cannot_be_made_anew_has_the_chat_looked_at_again(autojump_clock: MockClock) -> None:

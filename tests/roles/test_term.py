@@ -19,7 +19,7 @@ from telegram_bus.core.registry import Member
 from telegram_bus.roles import possessions
 from telegram_bus.roles import term as term_module
 from telegram_bus.roles.bot import BotFacts
-from telegram_bus.roles.term import AGENT_MESSAGES
+from telegram_bus.roles.telling import AGENT_MESSAGES
 from tests.fakes import BOT, CHAT, admit, message, registration
 from tests.roles.term_rig import Rig, running
 
@@ -39,7 +39,7 @@ def member(rig: Rig, key: str) -> Member:
 
 
 async def resolve(rig: Rig, **selector: Any) -> Target:
-    return await rig.term.resolve(member(rig, "nora"), AgentSelector(**selector))
+    return (await rig.term.resolve(member(rig, "nora"), AgentSelector(**selector))).target
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ async def test_an_agent_is_found_by_the_name_that_a_person_gave_its_thread() -> 
         await rig.term.threads.heard([{"update_id": 1, "message": renamed}], 42)
         asker = rig.term.registry.by_key("otto")
         assert asker is not None
-        assert (await rig.term.resolve(asker, AgentSelector(thread_name="chief"))).thread_id == 11
+        assert (await rig.term.resolve(asker, AgentSelector(thread_name="chief"))).target.thread_id == 11
 
 
 async def test_an_outage_of_threads_is_a_state_that_people_see() -> None:
