@@ -33,6 +33,9 @@ LOOK_AFTER: Final = 600.0
 """Seconds from a leader's beginning until it looks who died while nobody led: whatever starts with the machine, or is
 started anew by hand, is back by then."""
 
+SILENT: Final = "silent "
+"""Before a key, in what leaders remember: it fell silent and was not proven dead, so that the next one looks again."""
+
 REPLAY: Final = 5.0
 """Seconds that a new leader takes at most for what the last one left undone, before anybody may register with it."""
 
@@ -58,23 +61,28 @@ class CleanUps:
     dead: bool = False
     _due: dict[int, float] = field(factory=dict)  # when a thread's turn is, at the earliest
     _suspects: dict[str, Member | None] = field(factory=dict)  # who may have died; what was known of it
+    _silent: set[str] = field(factory=set)  # whose mark is in the store
     _at_work: set[int] = field(factory=set)  # the threads that somebody sees to at this moment
 
     # -- wishes
 
     async def left(self, member: Member) -> None:
         """An agent left of its own will: what shall become of its thread is stored before its farewell is answered."""
+        await self._forget_silent(member.key)
         if self.policy != "keep":
             await self.wish(member.key, self.policy, "it left")
 
     async def fell_silent(self, member: Member) -> None:
         """An agent is not heard any more; only its proven death, and only where that is wanted, takes its thread.
 
-        One that is frozen, say, may die later: `watch_for_dead` looks again.
+        One that is frozen, say, may die later: `watch_for_dead` looks again, under the next leader too.
         """
         if self.policy != "keep" and self.dead:
             self._suspects[member.key] = member
             await self._look_for_dead([member.key])
+            if member.key in self._suspects and member.key not in self._silent:
+                self._silent.add(member.key)
+                await self.threads.store.lobby.tell(SILENT + member.key, "1")
 
     async def wish(self, key: str, how: How, why: str) -> bool:
         """Store that the key's thread shall be closed or deleted; False where it is not to be."""
@@ -163,16 +171,20 @@ class CleanUps:
     async def watch_for_dead(self, seen_leaving: Callable[[str], bool]) -> None:
         """Where that is wanted, find out who died while it was silent, or while nobody led, until cancelled.
 
-        Whoever was `seen_leaving` by some leader was judged then: its thread stays.
+        Whoever was `seen_leaving` by some leader was judged then: its thread stays, unless it had fallen silent and
+        nothing was proven.
         """
-        if self.policy == "keep" or not self.dead:
+        wanted = self.policy != "keep" and self.dead
+        await self._recall_silent(keep=wanted)
+        if not wanted:
             return
         look_at = trio.current_time() + LOOK_AFTER
         while True:
             await trio.sleep(AGAIN)
             if trio.current_time() >= look_at:
                 look_at = float("inf")
-                absent = [one.key for one in self.threads.all() if not seen_leaving(one.key)]
+                known = [one.key for one in self.threads.all()]
+                absent = [key for key in known if key in self._silent or not seen_leaving(key)]
                 self._suspects = dict.fromkeys(absent) | self._suspects
             try:
                 await self._look_for_dead(list(self._suspects))
@@ -184,12 +196,31 @@ class CleanUps:
     async def _look_for_dead(self, keys: Iterable[str]) -> None:
         assert self.policy != "keep"
         for key in keys:
-            member = self._suspects[key]
-            if self.members.by_key(key) is not None:  # it is back, and speaks for itself
-                del self._suspects[key]
-            elif not self.waiting(key) and self._has_died(key, member):
+            if key not in self._suspects:
+                continue
+            if self.members.by_key(key) is None:
+                if self.waiting(key) or not self._has_died(key, self._suspects[key]):
+                    continue
                 await self.wish(key, self.policy, "its process died")
-                del self._suspects[key]
+            self._suspects.pop(key, None)  # dead, or back, and speaks for itself
+            await self._forget_silent(key)
+
+    async def _recall_silent(self, *, keep: bool) -> None:
+        """Learn who fell silent under earlier leaders; without `keep` that is forgotten: nobody wants to know."""
+        try:
+            found = {what.removeprefix(SILENT) for what in await self.threads.store.lobby.recall(SILENT)}
+            self._silent |= found
+            for key in () if keep else found:
+                await self._forget_silent(key)
+        except LeadershipLost:
+            raise
+        except StateError as error:
+            log.warning("who fell silent under earlier leaders is not known: %s", error)
+
+    async def _forget_silent(self, key: str) -> None:
+        if key in self._silent:
+            self._silent.discard(key)
+            await self.threads.store.lobby.forget(SILENT + key)
 
     def _has_died(self, key: str, member: Member | None) -> bool:
         """Of whom no leader's memory has anything only a free lock proves it."""

@@ -281,6 +281,44 @@ async def test_who_was_frozen_and_dies_later_is_dead_too(tmp_path: Path, autojum
     assert "deleteForumTopic" in rig.telegram.asked()
 
 
+@pytest.mark.parametrize("after", ["death", "return", "farewell", "another setting"])
+async def test_who_was_frozen_under_one_leader_and_dies_under_the_next_is_dead_too(
+    tmp_path: Path, autojump_clock: MockClock, after: str
+) -> None:
+    """Though the first one saw it leave; not who is back, or left in order, or whom nobody wanted to judge."""
+    first = Rig(tmp_path, policy="delete", dead=True)
+    await first.agent("nora")
+    lock = held(first, "nora")
+    member = first.registry.by_key("nora")
+    assert member is not None
+    first.registry.remove(member)
+    await first.clean_ups.fell_silent(member)
+    if after == "another setting":
+        first.policy = "keep"
+        between = await first.successor()
+        await between.clean_ups.watch_for_dead(lambda _: True)
+        first.policy = "delete"
+    rig = await first.successor()
+    async with running(rig), trio.open_nursery() as nursery:
+        nursery.start_soon(rig.clean_ups.watch_for_dead, lambda _: True)
+        await trio.sleep(LOOK_AFTER / 2)
+        if after in ("return", "farewell"):
+            await rig.agent("nora", run=2)
+        if after == "farewell":
+            rig.clean_ups.policy = "keep"
+            await rig.leave("nora")
+            rig.clean_ups.policy = "delete"
+        await trio.sleep(LOOK_AFTER)
+        assert "deleteForumTopic" not in rig.telegram.asked()
+        if after == "return":
+            rig.registry.remove(rig.registry.by_key("nora"))  # type: ignore[arg-type]
+        lock.close()
+        await trio.sleep(AGAIN + GRACE + 1)
+        nursery.cancel_scope.cancel("the test is over")
+    assert ("deleteForumTopic" in rig.telegram.asked()) == (after == "death")
+    assert await rig.threads.store.lobby.recall("silent ") == {}
+
+
 @pytest.mark.parametrize("dead", [True, False])
 async def test_who_died_while_nobody_led_is_found_after_a_while(
     tmp_path: Path, autojump_clock: MockClock, *, dead: bool
