@@ -13,6 +13,7 @@ from telegram_bus.core.bindings import Binding
 from telegram_bus.core.errors import ApiError, BusError
 from telegram_bus.roles.threads import Call, Threads
 from telegram_bus.store import Store
+from telegram_bus.store.lobby import ICON
 
 __all__ = ["ICONS", "AgentState", "Icons"]
 
@@ -29,8 +30,6 @@ STEADY: Final = 20.0
 
 REST: Final = 60.0
 """Seconds between two changes of one thread's icon."""
-
-_WHAT: Final = "icon:"
 
 
 @define(kw_only=True, eq=False)
@@ -54,8 +53,8 @@ class Icons:
             await trio.sleep(LOOK_EVERY)
             try:
                 if not recalled:
-                    kept = await self.store.lobby.recall(_WHAT)
-                    self._shown = {what.removeprefix(_WHAT): value for what, value in kept.items()}
+                    kept = await self.store.lobby.recall(ICON)
+                    self._shown = {what.removeprefix(ICON): value for what, value in kept.items()}
                     recalled = True
                 await self._look()
             except BusError as error:
@@ -89,7 +88,7 @@ class Icons:
             if "not_modified" not in error.description.casefold():
                 log.info("the icon of %s stays: %s", binding.name, error.description)
         value = self._shown[binding.key] = f"{binding.thread_id} {state}"
-        await self.store.lobby.tell(_WHAT + binding.key, value)
+        await self.store.lobby.tell(ICON + binding.key, value)
 
     async def _icons(self) -> Mapping[AgentState, str]:
         """The custom emoji ids of our icons, asked for once."""

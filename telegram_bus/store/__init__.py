@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from telegram_bus.store.values import (
         Absence,
         Amendment,
-        Binding,
         Claim,
         Collision,
         Counts,
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Absence",
     "Amendment",
-    "Binding",
     "Claim",
     "Collision",
     "Counts",

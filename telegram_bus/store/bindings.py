@@ -8,26 +8,21 @@ from typing import assert_never
 
 from telegram_bus.core.bindings import Binding, CleanUp, Creation, Gone
 
-__all__ = ["bindings", "holds", "kept", "note"]
-
-
-def bindings(db: Connection) -> list[Binding]:
-    """Every follower that has a thread, by key."""
-    rows = db.execute(
-        "SELECT key, chat_id, thread_id, name, since_ms, holder, by_person, closed, gone_ms, remade_ms FROM bindings "
-        "ORDER BY key"
-    )
-    return [Binding(*row)._replace(by_person=bool(row[6]), closed=bool(row[7])) for row in rows]
+__all__ = ["holds", "kept", "note"]
 
 
 def kept(db: Connection) -> list[Binding | Creation | CleanUp]:
     """All that there is about threads, each kind in the order in which it began."""
+    bindings = db.execute(
+        "SELECT key, chat_id, thread_id, name, since_ms, holder, by_person, closed, gone_ms, remade_ms FROM bindings "
+        "ORDER BY since_ms, key"
+    )
     creations = db.execute("SELECT key, chat_id, name, begun_ms, holder FROM creations ORDER BY begun_ms, key")
     clean_ups = db.execute(
         "SELECT chat_id, thread_id, key, how, why, since_ms FROM clean_ups ORDER BY since_ms, thread_id"
     )
     return [
-        *sorted(bindings(db), key=lambda binding: binding.since_ms),
+        *(Binding(*row)._replace(by_person=bool(row[6]), closed=bool(row[7])) for row in bindings),
         *(Creation(*row) for row in creations),
         *(CleanUp(*row) for row in clean_ups),
     ]

@@ -39,7 +39,6 @@ __all__ = [
     "offset",
     "owner_of",
     "pending",
-    "pending_owners",
     "purge",
     "recent",
     "recent_answers",
@@ -171,12 +170,6 @@ def pending(db: Connection, owner_key: str | None, limit: int) -> list[StoredUpd
         (owner_key, limit),
     )
     return [_stored(row) for row in rows]
-
-
-def pending_owners(db: Connection) -> list[str | None]:
-    """Whose updates wait, the longest wait first."""
-    rows = db.execute("SELECT owner_key FROM updates WHERE outcome IS NULL GROUP BY owner_key ORDER BY min(seq)")
-    return [row[0] for row in rows]
 
 
 def recent(db: Connection, limit: int) -> list[StoredUpdate]:

@@ -105,10 +105,6 @@ class Store:
         """The owner's waiting updates (None: those that have no owner), the oldest first."""
         return await self._commits.run(lambda db: journal.pending(db, owner_key, limit))
 
-    async def pending_owners(self) -> list[str | None]:
-        """Whose updates wait, the longest wait first; None stands for those that have no owner."""
-        return await self._commits.run(journal.pending_owners)
-
     async def recent(self, limit: int) -> list[StoredUpdate]:
         """The newest updates, settled or not, the oldest of them first."""
         return await self._commits.run(lambda db: journal.recent(db, limit))
@@ -163,10 +159,6 @@ class Store:
     async def note_attempt(self, seq: int) -> int:
         """Count one more attempt to deliver a waiting update; returns how many there were."""
         return await self._commits.run(lambda db: journal.note_attempt(db, seq))
-
-    async def bindings(self) -> list[Binding]:
-        """Every follower that has a thread, by key."""
-        return await self._commits.run(bindings.bindings)
 
     async def threads_kept(self) -> list[Binding | Creation | CleanUp]:
         """All that earlier leaders knew of threads: who has which, which are being made, which shall go."""
@@ -330,7 +322,7 @@ class Store:
         """
         times = keep or Retention()
         gone = await self._commits.run(lambda db: journal.purge(db, now_ms, times))
-        return gone + await self.lobby.purge(now_ms, times.bodies)
+        return gone + await self.lobby.purge(now_ms, times)
 
     async def counts(self) -> Counts:
         """How much there is of everything, for the status."""

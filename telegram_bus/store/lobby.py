@@ -6,15 +6,21 @@ A place is (chat, thread), thread 0 being the main chat. What a chooser holds ar
 from __future__ import annotations
 
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from telegram_bus.store.commits import Commits
 from telegram_bus.store.journal import stored_updates
-from telegram_bus.store.values import StoredUpdate
+from telegram_bus.store.values import Retention, StoredUpdate
 
-__all__ = ["Chooser", "LobbyJournal", "purge"]
+__all__ = ["DOING", "ICON", "SILENT", "Chooser", "LobbyJournal", "purge"]
 
 Place = tuple[int, int]
+
+DOING: Final = "doing:"
+ICON: Final = "icon:"
+SILENT: Final = "silent "
+"""Before a follower's key, in what is remembered: what it said it does, what the icon of its thread shows, and that it
+fell silent and was not proven dead."""
 
 
 class Chooser(NamedTuple):
@@ -205,6 +211,17 @@ def purge(db: Connection, now_ms: int, keep_ms: int) -> int:
     return gone + db.execute("DELETE FROM choosers WHERE state = 'done' AND since_ms < ?", (now_ms - keep_ms,)).rowcount
 
 
+def forget_departed(db: Connection, before_ms: int) -> int:
+    """Forget who is away since before then, has no thread and nothing that waits; returns how many rows went."""
+    gone = db.execute(
+        "DELETE FROM absences WHERE since_ms < ? AND key NOT IN (SELECT key FROM bindings) "
+        "AND key NOT IN (SELECT owner_key FROM updates WHERE outcome IS NULL AND owner_key NOT NULL) RETURNING key",
+        (before_ms,),
+    ).fetchall()
+    names = [(prefix + key,) for (key,) in gone for prefix in (DOING, ICON, SILENT)]
+    return len(gone) + max(0, db.executemany("DELETE FROM told WHERE what = ?", names).rowcount)
+
+
 def _waiting(db: Connection, place: Place) -> int:
     row = db.execute(
         "SELECT count(*) FROM held JOIN updates USING (seq) WHERE held.chat_id = ? AND place = ? "
@@ -351,6 +368,6 @@ class LobbyJournal:
         """A group became a supergroup."""
         await self._run(lambda db: move_chat(db, old, new))
 
-    async def purge(self, now_ms: int, keep_ms: int) -> int:
+    async def purge(self, now_ms: int, keep: Retention) -> int:
         """Delete what has no purpose any more; returns how many rows went."""
-        return await self._run(lambda db: purge(db, now_ms, keep_ms))
+        return await self._run(lambda db: purge(db, now_ms, keep.bodies) + forget_departed(db, now_ms - keep.owners))

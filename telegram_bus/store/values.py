@@ -6,12 +6,9 @@ from typing import Final, Literal
 
 from attrs import field, frozen
 
-from telegram_bus.core.bindings import Binding
-
 __all__ = [
     "Absence",
     "Amendment",
-    "Binding",
     "Claim",
     "Collision",
     "Counts",

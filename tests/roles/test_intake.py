@@ -10,11 +10,11 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from telegram_bus.core.bindings import Binding
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, LeadershipLost, StateError, single_fault
 from telegram_bus.core.routing import Rules
 from telegram_bus.roles.lobby import PROMOTION_GRACE
-from telegram_bus.store import Binding
 from tests.fakes import BOT, CHAT, OWNER, InlineCommits, admit, message
 from tests.roles.term_rig import Rig, running
 

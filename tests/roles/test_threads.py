@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from telegram_bus.core.bindings import Creation
+from telegram_bus.core.bindings import Binding, Creation
 from telegram_bus.core.envelopes import Target
 from telegram_bus.core.errors import ApiError, CommitUnknown, NotSent, RequestRefused, StateError
 from telegram_bus.core.permissions import OWN, Allowed, Caller, Denied, judge
@@ -18,7 +18,6 @@ from telegram_bus.core.registry import Provisioned
 from telegram_bus.core.threads import PALETTE
 from telegram_bus.core.updates import describe
 from telegram_bus.roles.threads import Threads
-from telegram_bus.store import Binding
 from tests.fakes import BOT, CHAT, OWNER, FakeTelegram, InlineCommits, memory_store, message, registration
 
 
@@ -40,7 +39,7 @@ class Rig:
         return await self.threads.provide(registration(key, thread_name=name, thread=thread))
 
     async def stored(self) -> list[Binding]:
-        return await self.threads.store.bindings()
+        return [row for row in await self.threads.store.threads_kept() if isinstance(row, Binding)]
 
     async def successor(self, chat_id: int | None = None) -> Rig:
         """The threads of the next leader, with the same store."""

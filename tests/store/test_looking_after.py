@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from telegram_bus.core.bindings import Binding
 from telegram_bus.store import Absence, Amendment, NewUpdate, Retention, open_inbox, open_store
 from telegram_bus.store.schema import INBOX, JOURNAL
 
@@ -43,7 +44,7 @@ async def test_a_journal_of_version_1_keeps_all_it_had(tmp_path: Path) -> None:
         [waiting] = await store.pending("builder", 10)
         assert (waiting.update_id, waiting.body) == (1234, b'{"update_id":1234}')
         assert await store.owner_of(-100, 5) == "builder"
-        assert [binding.thread_id for binding in await store.bindings()] == [11]
+        assert [row.thread_id for row in await store.threads_kept() if isinstance(row, Binding)] == [11]
         assert await store.admit_batch([update(1233)], 1235, 2_000) == []
         assert await store.absences() == []
     assert beside(path)

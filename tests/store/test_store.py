@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from telegram_bus.core.bindings import CleanUp, Creation, Gone
+from telegram_bus.core.bindings import Binding, CleanUp, Creation, Gone
 from telegram_bus.core.errors import LeadershipLost, StateError
-from telegram_bus.store import Binding, Collision, New, NewUpdate, Repeat, Store, Unknown, open_store
+from telegram_bus.store import Absence, Collision, New, NewUpdate, Repeat, Store, Unknown, open_store
+from telegram_bus.store.lobby import DOING, ICON, SILENT
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -61,11 +62,11 @@ async def test_ids_that_start_anew_lower_are_not_taken_for_old_ones(tmp_path: Pa
 async def test_waiting_updates_are_listed_by_owner_and_can_be_given_to_one(tmp_path: Path) -> None:
     async with open_store(tmp_path / "db", holder="x") as store:
         stored = await store.admit_batch([update(1, None), update(2, "b"), update(3, "a")], 4, NOW)
-        assert await store.pending_owners() == [None, "b", "a"]
+        assert await store.waiting() == {None: 1, "b": 1, "a": 1}
         assert await ids(store, None) == [1]
         assert await store.assign(stored[0].seq, "a")
         assert await ids(store, "a") == [1, 3]
-        assert await store.pending_owners() == ["a", "b"]
+        assert await store.waiting() == {"a": 2, "b": 1}
         assert [got.update_id for got in await store.pending("a", 1)] == [1]
 
 
@@ -87,7 +88,6 @@ async def test_a_thread_is_intended_bound_cleaned_up_and_let_go(tmp_path: Path) 
     async with open_store(tmp_path / "db", holder="x") as store:
         await store.note_threads([creation])
         assert await store.threads_kept() == [creation]
-        assert await store.bindings() == []
         await store.note_threads([Gone(creation), bound, wish])
     async with open_store(tmp_path / "db", holder="y") as store:
         assert await store.threads_kept() == [bound, wish]
@@ -102,8 +102,7 @@ async def test_a_thread_has_one_owner_and_an_owner_one_thread(tmp_path: Path) ->
     async with open_store(tmp_path / "db", holder="x") as store:
         for row in (("a", -100, 7), ("b", -100, 7), ("b", -100, 8), ("c", -200, 8)):
             await store.note_threads([Binding(*row, "name", NOW)])
-        found = [(binding.key, binding.chat_id, binding.thread_id) for binding in await store.bindings()]
-        assert found == [("b", -100, 8), ("c", -200, 8)]
+        assert await store.threads_kept() == [Binding("b", -100, 8, "name", NOW), Binding("c", -200, 8, "name", NOW)]
 
 
 async def test_owners_of_messages_are_known_from_memory_and_after_a_restart(tmp_path: Path) -> None:
@@ -263,3 +262,20 @@ async def test_the_newest_updates_and_owners_can_be_called_to_mind(tmp_path: Pat
     async with open_store(tmp_path / "db", holder="y") as store:
         await store.recall_owners()
         assert (store.owner_nowait(1, 10), store.owner_nowait(1, 11)) == ("a", "b")
+
+
+async def test_who_is_away_for_good_is_forgotten_with_all_that_was_known_of_it(tmp_path: Path) -> None:
+    """Not who has a thread to come back to, or for whom something waits; nor what is known of those that are here."""
+    async with open_store(tmp_path / "db", holder="x") as store:
+        await store.admit_batch([update(1, "awaited")], 2, NOW)
+        await store.note_threads([Binding("bound", -100, 7, "bound", NOW)])
+        for key in ("gone", "bound", "awaited", "here"):
+            for what in (DOING, ICON, SILENT):
+                await store.lobby.tell(what + key, "1")
+            if key != "here":
+                await store.note_absence(Absence(key=key, since_ms=NOW))
+        await store.purge(NOW + 90 * 24 * HOUR)
+        assert len(await store.absences()) == 3
+        assert await store.purge(NOW + 90 * 24 * HOUR + 1) == 4
+        assert [absence.key for absence in await store.absences()] == ["awaited", "bound"]
+        assert sorted(await store.lobby.recall(DOING)) == [DOING + key for key in ("awaited", "bound", "here")]

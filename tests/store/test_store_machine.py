@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from telegram_bus.core.bindings import Gone
-from telegram_bus.store import Binding, Collision, New, NewUpdate, Outcome, Repeat, Unknown, open_store
+from telegram_bus.core.bindings import Binding, Gone
+from telegram_bus.store import Collision, New, NewUpdate, Outcome, Repeat, Unknown, open_store
 from tests.store.rig import Held, Loop, crash_image
 
 HOUR = 3_600_000
@@ -171,7 +171,7 @@ class JournalMachine(RuleBasedStateMachine):
         for owner in ("a", "b", None):
             expected = [(seq, row[0], row[2]) for seq, row in sorted(self.waiting.items()) if row[1] == owner]
             assert [(found.seq, found.update_id, found.attempts) for found in seen[f"pending {owner}"]] == expected
-        assert {bound.key: (bound.chat_id, bound.thread_id) for bound in seen["bindings"]} == self.bindings
+        assert {bound.key: (bound.chat_id, bound.thread_id) for bound in seen["threads"]} == self.bindings
         for message in range(1, 6):
             known = self.owners.get((1, message))
             assert seen[f"owner {message}"] == (known[0] if known else None)
@@ -190,7 +190,7 @@ class JournalMachine(RuleBasedStateMachine):
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask, "offset", self.store.offset)
-            nursery.start_soon(ask, "bindings", self.store.bindings)
+            nursery.start_soon(ask, "threads", self.store.threads_kept)
             nursery.start_soon(ask, "counts", self.store.counts)
             for owner in ("a", "b", None):
                 nursery.start_soon(ask, f"pending {owner}", self.store.pending, owner, 1000)
