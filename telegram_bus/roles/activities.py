@@ -9,17 +9,17 @@ from typing import Any, Final, NamedTuple
 from attrs import define, field
 
 from telegram_bus.core.codec import dumps, loads
-from telegram_bus.core.errors import RequestRefused
+from telegram_bus.core.errors import RequestRefused, StateError
 from telegram_bus.core.extensions import ActivitySet
 from telegram_bus.core.registry import Member
 from telegram_bus.store import Store
+from telegram_bus.store.lobby import DOING
 
 __all__ = ["Activities", "Doing"]
 
 log = logging.getLogger(__name__)
 
 LONGEST: Final = 200  # characters; the chat shows about half of them
-_WHAT: Final = "doing:"
 
 
 class Doing(NamedTuple):
@@ -45,8 +45,8 @@ class Activities:
 
     async def load(self) -> None:
         """Read what was said to earlier leaders; raises what the store raises."""
-        for what, value in (await self.store.lobby.recall(_WHAT)).items():
-            self._doings[what.removeprefix(_WHAT)] = Doing(*loads(value.encode()))
+        for what, value in (await self.store.lobby.recall(DOING)).items():
+            self._doings[what.removeprefix(DOING)] = Doing(*loads(value.encode()))
 
     def of(self, key: str, instance_id: str | None = None) -> Doing | None:
         """What the agent does, if this very process has said so (None: whichever process)."""
@@ -64,12 +64,29 @@ class Activities:
         before = self.of(member.key, member.instance_id)
         needs_person = request.needs_person is True
         if not text and not needs_person:
-            if self._doings.pop(member.key, None) is not None:
-                await self.store.lobby.forget(_WHAT + member.key)
+            await self._change(member.key, None)
             return {"activity": None}
         since = before.since_ms if before is not None and before.text == text else self.now_ms()
         doing = Doing(text, since, needs_person, member.instance_id)
         if doing != before:
-            self._doings[member.key] = doing
-            await self.store.lobby.tell(_WHAT + member.key, dumps(list(doing)).decode())
+            await self._change(member.key, doing)
         return {"activity": doing.facts()}
+
+    async def _change(self, key: str, doing: Doing | None) -> None:
+        """It is so at once, in the order in which agents say it; what the disk does not take is taken back."""
+        before = self._doings.pop(key, None)
+        if doing is not None:
+            self._doings[key] = doing
+        elif before is None:
+            return
+        try:
+            if doing is None:
+                await self.store.lobby.forget(DOING + key)
+            else:
+                await self.store.lobby.tell(DOING + key, dumps(list(doing)).decode())
+        except StateError:
+            if self._doings.get(key) is doing:
+                self._doings.pop(key, None)
+                if before is not None:
+                    self._doings[key] = before
+            raise

@@ -39,8 +39,9 @@ class Muting:
 
     async def unmute(self, key: str) -> bool:
         """Let it sound again; False where it did. Raises what the store raises."""
+        muted = await self.store.lobby.unmute(key)
         self._until.pop(key, None)
-        return await self.store.lobby.unmute(key)
+        return muted
 
     def muted(self, key: str) -> bool:
         """Whether a person muted this agent, or all."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from telegram_bus.core.errors import RequestRefused
+from telegram_bus.core.errors import RequestRefused, StateError
 from telegram_bus.core.extensions import ActivitySet
 from telegram_bus.roles import overview
 from tests.fakes import admit, message
@@ -58,3 +58,23 @@ async def test_a_novel_is_refused_with_its_length() -> None:
         assert nora is not None
         with pytest.raises(RequestRefused, match="201"):
             await rig.term.serve(nora, says("x" * 201))
+
+
+async def test_what_the_disk_does_not_take_is_not_so_and_can_be_said_again() -> None:
+    """Else the next leader would never hear of it: the same words again are no change."""
+    async with running(Rig()) as rig:
+        await rig.agent("nora", 11)
+        nora = rig.term.registry.by_key("nora")
+        assert nora is not None
+        await rig.term.serve(nora, says("running tests"))
+        before = shown(rig)
+        for said in (says("deploying"), says()):
+            rig.commits.fault = StateError("the disk is full")
+            with pytest.raises(StateError):
+                await rig.term.serve(nora, said)
+            assert shown(rig) == before
+        rig.commits.fault = None
+        await rig.term.serve(nora, says("deploying"))
+        async with running(Rig(earlier=rig.commits)) as successor:
+            admit(successor.term.registry, "nora", thread=11)
+            assert shown(successor)["text"] == "deploying"
