@@ -15,7 +15,7 @@ _GONE: Final = ("message thread not found", "topic_id_invalid", "topic_deleted")
 
 
 class Binding(NamedTuple):
-    """A follower's key and its thread; `thread_id` is None for an agent that has none (a chat without threads).
+    """A follower's key and its thread.
 
     `holder` is the running process (instance id) that had it last; `by_person`: a person chose the name; `gone_ms`:
     a person deleted the thread, as was found out then; `remade_ms`: it was made anew for the present holder then.
@@ -23,7 +23,7 @@ class Binding(NamedTuple):
 
     key: str
     chat_id: int
-    thread_id: int | None
+    thread_id: int
     name: str
     since_ms: int
     holder: str | None = None

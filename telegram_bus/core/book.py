@@ -98,7 +98,7 @@ class Book:
         """
         changes: Changes = []
         binding = self.bindings.get(key)
-        if binding is not None and binding.thread_id is not None:
+        if binding is not None:
             if binding.thread_id in self.clean_ups:
                 changes.append(Gone(self.clean_ups.pop(binding.thread_id)))
             back = binding.holder != holder
@@ -358,17 +358,16 @@ class Book:
 
     def _enter(self, binding: Binding) -> Binding:
         before = self.bindings.get(binding.key)
-        if before is not None and before.thread_id is not None:
+        if before is not None:
             self._by_thread.pop(before.thread_id, None)
         self.bindings[binding.key] = binding
-        if binding.thread_id is not None:
-            self._by_thread[binding.thread_id] = binding.key
-            self._released.discard(binding.thread_id)
+        self._by_thread[binding.thread_id] = binding.key
+        self._released.discard(binding.thread_id)
         return binding
 
     def _forget(self, binding: Binding) -> Gone:
         self.bindings.pop(binding.key, None)
-        if binding.thread_id is not None and self._by_thread.get(binding.thread_id) == binding.key:
+        if self._by_thread.get(binding.thread_id) == binding.key:
             del self._by_thread[binding.thread_id]
             self._released.add(binding.thread_id)
         return Gone(binding)

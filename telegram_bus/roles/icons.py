@@ -68,7 +68,7 @@ class Icons:
             if known is None or known[0] != state:
                 self._since[binding.key] = known = (state, now)
             due = now - known[1] >= STEADY and now - self._changed.get(binding.key, -REST) >= REST
-            if due and binding.thread_id is not None and binding.gone_ms is None and self._differs(binding, state):
+            if due and binding.gone_ms is None and self._differs(binding, state):
                 self._changed[binding.key] = now
                 await self._show(binding, state)
                 return

@@ -9,6 +9,7 @@ import trio
 from attrs import frozen
 
 from telegram_bus.core.bindings import Binding, How
+from telegram_bus.core.envelopes import Target
 from telegram_bus.core.errors import ApiError, RequestRefused
 from telegram_bus.core.extensions import OperatorThreads
 from telegram_bus.core.lobby import thread_link
@@ -85,7 +86,6 @@ class ThreadCare:
         except ApiError as error:
             if "topic_not_modified" not in error.description.casefold():
                 raise
-        assert binding.thread_id is not None
         await self.threads.note(self.threads.book.renamed(binding.thread_id, name, by_person=True))
         return self._known(key)
 
@@ -95,9 +95,10 @@ class ThreadCare:
         It is proven to be there, and called as its new owner's was, by an edit of its name. Whoever had it has none.
         """
         book, now = self.threads.book, self.threads.now_ms()
-        before, member = book.bindings.get(key), self.registry.by_key(key)
+        before, member = self.threads.of_key(key), self.registry.by_key(key)
         if before is not None and before.thread_id == thread_id:
-            return before
+            await self.threads.note([])  # what a full disk did not take when this was asked for before
+            return await self._seat(before)
         if before is None and member is None:
             raise RequestRefused(f"no follower {key!r} is known; telegram-bus threads list shows them all")
         said = member.registration.thread_name if member is not None else None
@@ -106,32 +107,34 @@ class ThreadCare:
         if verdict != "there":
             gone = f"there is no thread {thread_id} in chat {self.threads.chat_id}"
             raise RequestRefused(gone if verdict == "gone" else f"whether {gone} is not known: try again later")
-        loser = book.owner(thread_id)
+        before, member = self.threads.of_key(key), self.registry.by_key(key)  # as it is by now
         holder = member.instance_id if member is not None else None
-        await self.threads.note(book.bind(key, thread_id, name, holder=holder, now_ms=now))
-        if remove_old and before is not None and before.thread_id is not None and before.gone_ms is None:
+        changes = book.bind(key, thread_id, name, holder=holder, now_ms=now)
+        binding = book.bindings[key]
+        await self.threads.note(changes)
+        if remove_old and before is not None and before.gone_ms is None and before.thread_id != thread_id:
             await self.clean_ups.wish_old(key, before.thread_id, f"{key} has thread {thread_id} now")
-        if loser is not None:
-            self.reseat(loser)
-        await self.move(key, book.bindings[key])
-        return book.bindings[key]
+        return await self._seat(binding)
 
     async def unbind(self, key: str) -> Binding:
         """Forget whose a thread is; it stays in the chat. Its follower gets another one, at once if it is here."""
         binding = self._known(key)
-        await self.threads.note(self.threads.book.unbind(key))
+        changes = self.threads.book.unbind(key)
         self.reseat(key)
+        await self.threads.note(changes)
         return binding
 
     async def sync(self, keys: Sequence[str]) -> dict[str, Any]:
         """Prove that the threads are there, one after another, within the budget; what time did not allow is `left`."""
-        todo = [binding.key for binding in self.threads.all()] if not keys else list(keys)
+        left = [binding.key for binding in map(self._known, keys)] or [binding.key for binding in self.threads.all()]
         found: dict[str, list[str]] = {"there": [], "gone": [], "unknown": []}
         with trio.move_on_after(AT_ONCE):
-            for key in list(todo):
-                found[await self.visibility.look(self._known(key))].append(key)
-                todo.remove(key)
-        return {**found, "left": todo}
+            for key in list(left):
+                binding = self.threads.of_key(key)
+                if binding is not None:  # else it was cleaned up or given away meanwhile
+                    found[await self.visibility.look(binding)].append(key)
+                left.remove(key)
+        return {**found, "left": left}
 
     async def clean(self, keys: Sequence[str], how: str | None, *, dry_run: bool) -> dict[str, Any]:
         """Close or delete the threads of followers that are proven to be gone (all of them, or these)."""
@@ -155,7 +158,7 @@ class ThreadCare:
                 await self.clean_ups.wish(binding.key, way, "an operator wants it")
             with trio.move_on_after(AT_ONCE):
                 for binding in chosen:
-                    row = self.threads.book.clean_ups.get(binding.thread_id or 0)
+                    row = self.threads.book.clean_ups.get(binding.thread_id)
                     if row is not None and await self.clean_ups.carry_out(row) == "done":
                         done.append(binding.key)
                         left.remove(binding.key)
@@ -163,16 +166,22 @@ class ThreadCare:
 
     # --
 
+    async def _seat(self, binding: Binding) -> Binding:
+        """Who is here with the thread of another registers again; its owner is told, if it has not got it yet."""
+        there = self.registry.by_target(Target(chat_id=binding.chat_id, thread_id=binding.thread_id))
+        if there is not None and there.key != binding.key:
+            self.reseat(there.key)
+        await self.move(binding.key, binding)
+        return binding
+
     def _known(self, key: str) -> Binding:
         binding = self.threads.of_key(key)
-        if binding is None or binding.thread_id is None:
+        if binding is None:
             raise RequestRefused(f"no follower {key!r} has a thread; telegram-bus threads list shows those that do")
         return binding
 
     def _in_use(self, binding: Binding, how: How) -> str | None:
         """Why a thread is not to be cleaned up; None where nothing stands against it."""
-        if binding.thread_id is None:
-            return "it has no thread"
         if self.registry.by_key(binding.key) is not None:
             return "it is here"
         if self.waiting(binding.key):

@@ -367,7 +367,6 @@ class Threads:
         except BusError as error:
             log.warning("the thread %s stays closed: %s", binding.name, error)
             return
-        assert binding.thread_id is not None
         await self.note(self.book.closed(binding.thread_id, closed=False))
 
 

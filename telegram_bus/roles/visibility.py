@@ -96,7 +96,6 @@ class Visibility:
 
     async def look(self, binding: Binding) -> Verdict:
         """Prove a thread because somebody asks for it, and note what comes of it."""
-        assert binding.thread_id is not None
         verdict = await self.prove(binding)
         if verdict == "there":
             await self.threads.note(self.threads.book.seen(binding.thread_id))
@@ -148,7 +147,7 @@ class Visibility:
             verdict = await self.prove(other)
             if verdict == "there":
                 return
-            if verdict == "gone" and other.thread_id is not None:
+            if verdict == "gone":
                 self._found[other.thread_id] = trio.current_time()
 
     async def _park(self, gone: list[int]) -> None:

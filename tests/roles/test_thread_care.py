@@ -11,14 +11,15 @@ import trio
 from trio.testing import MockClock
 
 from telegram_bus.core.admission import Call
-from telegram_bus.core.bindings import CleanUp
+from telegram_bus.core.bindings import Binding, CleanUp, Verdict
 from telegram_bus.core.envelopes import AgentSelector
-from telegram_bus.core.errors import ApiError, RequestRefused
+from telegram_bus.core.errors import ApiError, RequestRefused, StateError
 from telegram_bus.core.extensions import OperatorThreads
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.locks import FileLock
 from telegram_bus.roles.judging import _into_present_thread
 from telegram_bus.roles.topic_names import place_of, wanted_name
+from telegram_bus.roles.visibility import Visibility
 from tests.fakes import CHAT, registration
 from tests.roles.term_rig import Rig as TermRig
 from tests.roles.term_rig import running as term_running
@@ -102,6 +103,45 @@ async def test_a_thread_can_be_given_to_who_has_none_yet_only_if_it_is_known(rig
     rig.telegram.results["editForumTopic"] = ApiError("editForumTopic", 400, "Bad Request: the chat is not a forum")
     with pytest.raises(RequestRefused, match="is not known"):
         await ask(rig, "bind", "nora", thread_id=300)
+
+
+async def test_a_bind_that_a_full_disk_cut_short_is_completed_when_it_is_asked_for_again(rig: Rig) -> None:
+    """The book is ahead of the disk by then; who had the thread, and who gets it, have to hear of it all the same."""
+    await rig.agent("nora")
+    thread = await rig.agent("otto")
+    rig.commits.fault = StateError("the disk is full")
+    with pytest.raises(StateError):
+        await ask(rig, "bind", "nora", thread_id=thread)
+    rig.commits.fault = None
+    assert (await ask(rig, "bind", "nora", thread_id=thread))["thread_id"] == thread
+    assert (rig.reseated, rig.moved) == (["otto"], [("nora", thread)])
+    assert [(row.key, row.thread_id) for row in await rig.stored()] == [("nora", thread)]
+
+
+async def test_who_is_unbound_while_the_disk_is_full_registers_again(rig: Rig) -> None:
+    await rig.agent("nora")
+    rig.commits.fault = StateError("the disk is full")
+    with pytest.raises(StateError):
+        await ask(rig, "unbind", "nora")
+    assert rig.reseated == ["nora"]
+
+
+async def test_a_thread_that_is_cleaned_up_meanwhile_is_no_reason_to_prove_no_others(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("nora", "otto", "ida"):
+        await rig.agent(key)
+    prove = rig.visibility.prove
+
+    async def prove_slowly(binding: Binding) -> Verdict:
+        if binding.key == "nora":
+            await rig.threads.note(rig.threads.book.unbind("otto"))
+        return await prove(binding)
+
+    monkeypatch.setattr(Visibility, "prove", lambda _self, binding: prove_slowly(binding))
+    assert await ask(rig, "sync") == {"there": ["nora", "ida"], "gone": [], "unknown": [], "left": []}
+    with pytest.raises(RequestRefused, match="no follower 'otto'"):
+        await ask(rig, "sync", "otto")
 
 
 async def test_all_threads_are_proven_and_those_that_are_gone_are_parked(rig: Rig) -> None:
