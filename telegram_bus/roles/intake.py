@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 
 from telegram_bus import crash
 from telegram_bus.core.codec import dumps, loads
-from telegram_bus.core.errors import InvalidEnvelope
+from telegram_bus.core.errors import InvalidEnvelope, LeadershipLost, StateError
 from telegram_bus.core.notices import Backlog
 from telegram_bus.core.routing import Deliver, Drop, Lobby, Rules, route
 from telegram_bus.core.updates import UpdateInfo, amended, date_of, describe
@@ -87,8 +87,6 @@ class Intake:
                 self.term.deliveries.thaw(news.frozen.pop(update.seq), news.bodies[update.seq])
             log.info("update %d changed one that waits", edit.update_id)
         self.received += len(batch)
-        for old, new in news.migrated:
-            await self.lobby.migrate(old, new)
         for query_id, owner in news.presses:
             self.term.buttons.expect(query_id, owner, came)
         self.term.keyboards.note_ends(news.ends)
@@ -99,6 +97,17 @@ class Intake:
                 self.lobby.put(update)
         if text := self._backlog.add(news.ages, more=len(batch) >= FULL_BATCH):
             self.notices.say(text)
+        await self._migrate(news.migrated)  # last: it is stored, and where that fails nothing is to be taken once more
+
+    async def _migrate(self, migrated: Sequence[tuple[int, int]]) -> None:
+        """Before the next batch is sorted, which comes from the new chat."""
+        for old, new in migrated:
+            try:
+                await self.lobby.migrate(old, new)
+            except LeadershipLost:
+                raise
+            except StateError as error:  # the lobby tries it again when it comes to the notice, which is stored too
+                log.error("the group became the supergroup %d, which is not noted yet: %s", new, error)  # noqa: TRY400
 
     async def _sort(self, batch: Sequence[dict[str, Any]], news: _News) -> None:
         """Decide what becomes of each update of a batch."""

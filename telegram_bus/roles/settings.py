@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
-from telegram_bus.core.errors import SettingsError
+from telegram_bus.core.errors import SettingsError, StateError
 from telegram_bus.core.meters import DEFAULT_LIMITS, Limits
 from telegram_bus.core.threads import DEFAULT_TEMPLATE
 from telegram_bus.home import Profile, atomic_write, read_private
@@ -129,7 +129,7 @@ def load_settings(
 def store_settings(profile: Profile, settings: Settings) -> None:
     """Write config.toml (0600, atomically) so that a successor works with the same settings.
 
-    Without `store_token` there is neither the token in it nor a way to it. Raises OSError, then the old file stands.
+    Without `store_token` there is neither the token in it nor a way to it. Raises StateError, then the old file stands.
     """
     content: dict[str, Any] = {
         BOT_KEY: settings.bot_id,
@@ -167,7 +167,10 @@ def store_settings(profile: Profile, settings: Settings) -> None:
             return  # so that a person's comments and order stay as long as they can
     except SettingsError as damaged:
         log.warning("writing the settings anew: %s", damaged)
-    atomic_write(profile.config_toml, to_toml(content).encode())
+    try:
+        atomic_write(profile.config_toml, to_toml(content).encode())
+    except OSError as error:
+        raise StateError(f"cannot write {profile.config_toml}: {error.strerror}; see to the disk") from error
 
 
 def read_config(profile: Profile) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telegram_bus.core.errors import SettingsError
+from telegram_bus.core.errors import SettingsError, StateError
 from telegram_bus.home import Home, Profile
 from telegram_bus.roles.options import OPTIONS, Token, option
 from telegram_bus.roles.settings import (
@@ -251,6 +251,14 @@ def test_a_token_that_is_not_to_be_stored_leaves_no_successor(profile: Profile) 
 
 def test_a_profile_without_settings_has_no_interpreter(profile: Profile) -> None:
     assert stored_interpreter(profile) is None
+
+
+def test_settings_that_cannot_be_written_are_told_of_as_anything_that_cannot_be_stored(profile: Profile) -> None:
+    """So that a leader copes with it as with a full disk."""
+    settings = load(profile, chat="1")
+    profile.config_toml.mkdir()
+    with pytest.raises(StateError, match=r"cannot write .*config\.toml"):
+        store_settings(profile, settings)
 
 
 def test_settings_that_did_not_change_leave_a_persons_comments(profile: Profile) -> None:
