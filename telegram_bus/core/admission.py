@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from typing import Any, assert_never
+import re
+from typing import Any, Final, assert_never
 
 from attrs import field, frozen
 
@@ -68,6 +69,12 @@ __all__ = [
     "authorise",
     "decide",
 ]
+
+
+LONGEST_NAME: Final = 1_024
+"""Characters of what a follower is known by: a key of a foreign kind may be a path."""
+
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
 @frozen(kw_only=True)
@@ -329,10 +336,25 @@ def _decide_register(envelope: Register, registry: Registry, rules: Rules, peer_
             pass
     if registration.registration_generation is None:
         return Refuse(message="a registration needs a registrationGeneration", protocol=rules.identity)
+    if (odd := _unusable(registration)) is not None:
+        return Refuse(message=f"a registration's {odd}", protocol=rules.identity)
     known = registry.get(registration.instance_id)
     if known is not None and _foreign(known, peer_pid):
         return _not_yours(known, rules.identity)
     return Provision(registration=registration)
+
+
+def _unusable(registration: Registration) -> str | None:
+    """What is wrong with the names that everything of a follower is kept under; None: nothing."""
+    names = {
+        "instanceId": registration.instance_id,
+        "profileKey": registration.profile_key,
+        "registrationGeneration": registration.registration_generation,
+    }
+    for name, value in names.items():
+        if value is not None and not (value and len(value) <= LONGEST_NAME and _UNSTORABLE.search(value) is None):
+            return f"{name} must be a text of 1 to {LONGEST_NAME} characters, without halves of characters and NUL"
+    return None
 
 
 def _decide_handoff(envelope: OfferQueueHandoff, registry: Registry, rules: Rules, peer_pid: int) -> Decision:

@@ -114,7 +114,7 @@ class Ledger:
         return outcome
 
     def settle(self, sender: Hashable, request_id: str, answer: Ack, size: int) -> None:
-        """The request in flight has its answer, of about `size` bytes."""
+        """The request in flight has its answer; `size` is about the bytes of that and of the sender's name."""
         entry = self._senders[sender]
         fingerprint = entry.in_flight.pop(request_id)
         size += _OVERHEAD
@@ -128,7 +128,10 @@ class Ledger:
 
     def abandon(self, sender: Hashable, request_id: str) -> None:
         """The request in flight ended without an answer; when it comes again it is new."""
-        self._senders[sender].in_flight.pop(request_id)
+        entry = self._senders[sender]
+        entry.in_flight.pop(request_id)
+        if not (entry.in_flight or entry.settled):
+            del self._senders[sender]
 
     def _grow(self, entry: _Sender, size: int) -> None:
         entry.size += size
@@ -139,13 +142,23 @@ class Ledger:
         self._grow(entry, -oldest.size)
 
     def _forget_bytes(self) -> None:
-        """Takes from the senders that were silent longest, until the total fits; the latest sender keeps its newest."""
+        """Takes from the senders that were silent longest, until the total fits; the latest sender keeps its newest.
+
+        Of whom nothing is left the name goes as well: it may be longer than all that was answered.
+        """
+        if self._size <= self._bounds.total_bytes:
+            return
         latest = next(reversed(self._senders), None)
+        emptied = []
         for sender, entry in self._senders.items():
             while self._size > self._bounds.total_bytes and len(entry.settled) > (sender == latest):
                 self._forget_oldest(entry)
+            if not (entry.in_flight or entry.settled):
+                emptied.append(sender)
             if self._size <= self._bounds.total_bytes:
-                return
+                break
+        for sender in emptied:
+            del self._senders[sender]
 
     def _forget_senders(self) -> None:
         """Forgets senders beyond the bound, the longest silent first; never one with a request in flight."""

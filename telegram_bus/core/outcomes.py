@@ -77,9 +77,10 @@ def recall(method: str, stored: bytes) -> Any:
 def chat_of(params: Mapping[str, Any]) -> int | None:
     """The chat that the parameters name by number; None for a name or nothing."""
     chat = params.get("chat_id")
-    if isinstance(chat, str) and chat.removeprefix("-").isdecimal():
-        return int(chat)
-    return chat if isinstance(chat, int) else None
+    found = wire_id(chat)
+    if isinstance(found, float) and found.is_integer():  # 5.0 is 5 to Telegram, and counts in that chat
+        return int(found)
+    return found if isinstance(found, int) else None
 
 
 def sent_messages(call: Allowed, result: Any) -> list[tuple[int, int, int | None]]:

@@ -19,6 +19,7 @@ from telegram_bus.core.scopes import (
     always,
     commands,
     cross_target,
+    local_file,
     same_chat,
     sent_message,
     thread,
@@ -26,6 +27,7 @@ from telegram_bus.core.scopes import (
 )
 from telegram_bus.core.strict import (
     Look,
+    names_file,
     neighbour,
     offers,
     own_callback,
@@ -273,8 +275,8 @@ def _judge_call(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allowe
             scope = marked
             break
     problem = scope(body, caller)
-    if problem is None and policy.strict:
-        problem = _described(api_method, body, caller)
+    if problem is None:
+        problem = _described(api_method, body, caller) if policy.strict else _on_disk(body)
     if problem is not None:
         return _denied(api_method, problem)
     return Allowed(method="call", args=(api_method, body) if policy.strict else _cleaned(args))
@@ -297,6 +299,18 @@ def _judge_download(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Al
     if policy.strict and not (type(file_id) is str and caller.owned.file(file_id)):
         return Denied(method="downloadFile", field="file_id", rule="must be that of a file of this follower's")
     return Allowed(method="downloadFile", args=args)
+
+
+def _on_disk(body: dict[str, Any]) -> Problem | None:
+    """Whether a call names a file of the disk of a Bot API server, which may be the owner's own and on this machine."""
+    rule = "must be a file id, an address or an attachment, not a path"
+    if (path := local_file(body)) is not None:
+        return Problem(path if re.fullmatch("[A-Za-z0-9_.]{1,200}", path) else "(odd name)", rule)
+    rich = body.get("rich_message")
+    for name in ("html", "markdown") if isinstance(rich, dict) else ():
+        if isinstance(rich.get(name), str) and names_file(rich[name]):
+            return Problem(f"rich_message.{name}", "must not name files of the server's disk")
+    return None
 
 
 def _described(api_method: str, body: dict[str, Any], caller: Caller, files: Sequence[str] = ()) -> Problem | None:

@@ -171,17 +171,25 @@ FILE_FIELDS: Final = frozenset(
 )
 """Fields that may name a file: a local Bot API server would read a path from its own disk."""
 
+_NESTED_FIELDS: Final = frozenset({"rich_message"})
+"""Fields that name no file themselves, and whose objects may: the Bot API takes those as JSON in a text, too."""
+
 
 def local_file(body: Body) -> str | None:
     """The path of a field that names a file on the disk of a Bot API server, also in JSON as text; None: none does."""
     for path, value in _walk(body, ""):
-        if path.rpartition(".")[2] in FILE_FIELDS and type(value) is str and not _harmless_file(value):
-            try:
-                inner = loads(value.encode("utf-8", "surrogatepass"))
-            except InvalidEnvelope:
+        name = path.rpartition(".")[2]
+        if type(value) is not str or not (name in FILE_FIELDS or name in _NESTED_FIELDS) or _harmless_file(value):
+            continue
+        try:
+            inner = loads(value.encode("utf-8", "surrogatepass"))
+        except InvalidEnvelope:
+            inner = None
+        if isinstance(inner, dict | list):
+            if local_file({path: inner}) is not None:
                 return path
-            if not isinstance(inner, dict | list) or local_file({path: inner}) is not None:
-                return path
+        elif name in FILE_FIELDS:
+            return path
     return None
 
 

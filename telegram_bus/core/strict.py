@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from telegram_bus.core.buttons import LEADERS, kept_place
 from telegram_bus.core.scopes import Body, Caller, Problem, chat_of, cross_target, same_chat, thread_of, wire_id
 from telegram_bus.core.scopes import sent_message as own_message
 from telegram_bus.core.values import Number, Target
@@ -131,8 +132,10 @@ class Look:
             return _command(name, value)
         if type(value) is not str:
             return None
-        if owner == "InputRichMessage" and name in ("html", "markdown") and re.search(_FILE_LINK, value):
+        if owner == "InputRichMessage" and name in ("html", "markdown") and names_file(value):
             return "must not name files of the server's disk"
+        if name == "callback_data" and value.startswith(LEADERS) and kept_place(value) is None:
+            return f"must not begin with {LEADERS}: such buttons are the bus's own"
         return self._file(value) if kind == "file" else None
 
     def _file(self, value: str) -> str | None:
@@ -144,6 +147,17 @@ class Look:
             known = self._caller.owned.file(value)
             return None if known else "must be the id of a file which this follower was sent, or has sent"
         return address_rule(value)
+
+
+def names_file(markup: str) -> bool:
+    """Whether HTML or Markdown has a link to a file of the server's disk; both may hide letters as `&#102;`."""
+    if re.search(_FILE_LINK, markup):
+        return True
+    if "&" not in markup:
+        return False
+    from html import unescape  # noqa: PLC0415 - for few
+
+    return re.search(_FILE_LINK, unescape(markup)) is not None
 
 
 def address_rule(value: str) -> str | None:

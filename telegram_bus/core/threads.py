@@ -62,8 +62,11 @@ PALETTE: Final[tuple[str, ...]] = tuple(
 
 
 def clean_name(name: str) -> str:
-    """A name as Telegram will keep it: white space collapsed, no control characters, at most 128 code points."""
-    printable = "".join(" " if unicodedata.category(c) in {"Cc", "Zl", "Zp"} else c for c in name)
+    """A name as Telegram will keep it: white space collapsed, no control characters, at most 128 code points.
+
+    Halves of characters, which neither Telegram nor a store takes, go as well.
+    """
+    printable = "".join(" " if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in name)
     return " ".join(printable.split())[:NAME_LIMIT].strip()
 
 

@@ -40,6 +40,10 @@ class _Place:
     request_id: str
     fingerprint: tuple[int, int]
 
+    def size(self, answer: Ack) -> int:
+        """Bytes that the answer costs where it is kept: whoever asks chooses its own name, and how long that is."""
+        return len(encode(answer)) + sum(len(part) for part in self.sender if part)
+
 
 class Once:
     """A ledger, and those who wait in it. What it returns may also never be run: nothing is noted before it is."""
@@ -57,7 +61,7 @@ class Once:
             answer = act()
             if isinstance(answer, Ack):
                 self._ledger.begin(place.sender, place.request_id, place.fingerprint)
-                self._ledger.settle(place.sender, place.request_id, answer, len(encode(answer)))
+                self._ledger.settle(place.sender, place.request_id, answer, place.size(answer))
                 return answer
             return lambda: self._attempt(envelope, place, lambda: answer)
         known = _known(envelope, outcome)
@@ -81,7 +85,7 @@ class Once:
         try:
             answer = act()
             ack = answer if isinstance(answer, Ack) else await answer()
-            self._ledger.settle(place.sender, place.request_id, ack, len(encode(ack)))
+            self._ledger.settle(place.sender, place.request_id, ack, place.size(ack))
             settled = True
             return ack
         finally:

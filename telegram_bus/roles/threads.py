@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final, Literal, Protocol, assert_never
+from typing import Any, Final, Literal, Protocol, TypeGuard, assert_never
 
 import trio
 from attrs import define, field
@@ -16,7 +16,9 @@ from telegram_bus.core.bindings import Binding, Changes
 from telegram_bus.core.book import Adopted, Book, Given, Make, Wait
 from telegram_bus.core.envelopes import Registration, Target
 from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused, StateError
+from telegram_bus.core.identity import MAX_SAFE_INTEGER
 from telegram_bus.core.registry import Provisioned, key_of
+from telegram_bus.core.updates import GENERAL
 from telegram_bus.roles.watched import Watched
 from telegram_bus.store import Store
 
@@ -249,7 +251,7 @@ class Threads:
         known = key in self.book.bindings or key in self.book.creations
         name = None if known else await self.wanted(registration)
         ours = target is not None and target.chat_id == self.chat_id
-        named = target.thread_id if target is not None and ours and isinstance(target.thread_id, int) else None
+        named = target.thread_id if target is not None and ours and _may_be_kept(target.thread_id) else None
         holder = registration.instance_id
         while True:
             step, changes = self.book.register(key, holder=holder, thread_id=named, wanted=name, now_ms=self.now_ms())
@@ -375,3 +377,11 @@ def _explain(error: ApiError, name: str) -> str:
     remedy = next((remedy for sign, remedy in _REMEDIES if sign.casefold() in text), None)
     said = f"no thread could be made for {name}: Telegram says {error.description!r}"
     return f"{said}; {remedy}" if remedy else said
+def _may_be_kept(thread_id: object) -> TypeGuard[int]:
+    """Whether a follower may say that this thread is its own: General is everybody's, and 0 and the like are no thread.
+
+    Telegram takes 0 for the chat outside of all threads; its ids have 52 bits at most.
+    """
+    return type(thread_id) is int and GENERAL < thread_id <= MAX_SAFE_INTEGER
+
+
