@@ -14,7 +14,7 @@ from telegram_bus.core import chooser, lobby, sharing
 from telegram_bus.core.chooser import Choice
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import BusError, RequestRefused, StateError
-from telegram_bus.core.routing import Deliver, Drop, Lobby, LobbyTopic, Rules, command_of, route
+from telegram_bus.core.routing import Deliver, Drop, Lobby, LobbyTopic, Rules, route
 from telegram_bus.core.updates import UpdateInfo, describe
 from telegram_bus.roles.buttons import Press
 from telegram_bus.roles.chooser import Chooser
@@ -28,7 +28,7 @@ __all__ = ["Known", "LobbyDesk", "look_up_owner"]
 log = logging.getLogger(__name__)
 
 PROMOTION_GRACE: Final = 2.5  # seconds in which the followers of a leader that died come to the next one (section 10)
-LOBBY_BATCH: Final = 256  # of what an earlier leader left unanswered; older people have long asked again
+LOBBY_BATCH: Final = 256  # of what an earlier leader left, at once
 
 _OUT: Final = {
     "kicked": "the bot was blocked, or thrown out of the group",
@@ -141,10 +141,7 @@ class LobbyDesk:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """See to what is put, and to what an earlier leader left, until cancelled."""
-        for update in await self.term.store.lobby.unattended(LOBBY_BATCH):
-            if (migrated := describe(loads(update.body)).migrated) is not None:
-                await self.migrate(*migrated)  # before anything else: what comes now comes from the new chat
-            self.put(update)
+        await self._take_over()
         async with trio.open_nursery() as nursery:
             task_status.started()
             await self.chooser.resume()
@@ -154,6 +151,17 @@ class LobbyDesk:
                     await self._see_to(update)
                 except StateError as error:  # the next leader finds it; this one goes on with what it can do
                     log.error("update %d may be answered once more: %s", update.update_id, error)  # noqa: TRY400
+
+    async def _take_over(self) -> None:
+        """What an earlier leader left."""
+        left = await self.term.store.lobby.unattended(LOBBY_BATCH)
+        while left:
+            for update in left:
+                if (migrated := describe(loads(update.body)).migrated) is not None:
+                    await self.migrate(*migrated)  # before anything else: what comes now comes from the new chat
+                self.put(update)
+            full = len(left) == LOBBY_BATCH
+            left = await self.term.store.lobby.unattended(LOBBY_BATCH, left[-1].seq) if full else []
 
     def _store_is_new(self) -> bool:
         return all(binding.since_ms >= self.term.since_ms for binding in self.term.threads.all())
@@ -263,8 +271,9 @@ class LobbyDesk:
     async def _mute(self, info: UpdateInfo, *, off: bool) -> str:
         """`/mute [NAME] [TIME]` and `/unmute [NAME]`; without a name the thread's owner, else whom one writes to."""
         wanted, seconds = sharing.mute_of(_words(info))
-        off = off or wanted.casefold() == "off"
-        agent = self._meant("" if off and wanted.casefold() == "off" else wanted, info)
+        if wanted.casefold() == "off":
+            wanted, off = "", True
+        agent = self._meant(wanted, info)
         if isinstance(agent, str):
             return agent
         many = agent.key == ALL
@@ -300,5 +309,5 @@ class LobbyDesk:
 
 
 def _words(info: UpdateInfo) -> str:
-    """What follows the command."""
-    return info.text.partition(" ")[2].strip() if command_of(info.text, None) or "@" in info.text else ""
+    """What follows the command, in the same line or below it."""
+    return " ".join(info.text.split()[1:])

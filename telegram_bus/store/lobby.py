@@ -33,11 +33,10 @@ class Chooser(NamedTuple):
     waiting: int
 
 
-def unattended(db: Connection, limit: int) -> list[StoredUpdate]:
-    """Updates that wait, have no owner, and are in no chooser; the oldest first."""
-    return stored_updates(
-        db, "owner_key IS NULL AND outcome IS NULL AND seq NOT IN (SELECT seq FROM held) ORDER BY seq LIMIT ?", (limit,)
-    )
+def unattended(db: Connection, limit: int, after_seq: int = 0) -> list[StoredUpdate]:
+    """Updates behind `after_seq` that wait, have no owner, and are in no chooser; the oldest first."""
+    where = "owner_key IS NULL AND outcome IS NULL AND seq > ? AND seq NOT IN (SELECT seq FROM held)"
+    return stored_updates(db, f"{where} ORDER BY seq LIMIT ?", (after_seq, limit))
 
 
 def unowned(db: Connection, chat_id: int, message_id: int) -> StoredUpdate | None:
@@ -272,9 +271,9 @@ class LobbyJournal:
         self._run = commits.run
         self._epoch = epoch
 
-    async def unattended(self, limit: int) -> list[StoredUpdate]:
-        """Updates that wait, have no owner, and are in no chooser; the oldest first."""
-        return await self._run(lambda db: unattended(db, limit))
+    async def unattended(self, limit: int, after_seq: int = 0) -> list[StoredUpdate]:
+        """Updates behind `after_seq` that wait, have no owner, and are in no chooser; the oldest first."""
+        return await self._run(lambda db: unattended(db, limit, after_seq))
 
     async def unowned(self, chat_id: int, message_id: int) -> StoredUpdate | None:
         """The update that brought this message, if it waits and nobody has it."""

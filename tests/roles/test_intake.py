@@ -14,6 +14,7 @@ from telegram_bus.core.bindings import Binding
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, LeadershipLost, StateError, single_fault
 from telegram_bus.core.routing import Rules
+from telegram_bus.roles import lobby as lobby_module
 from telegram_bus.roles.lobby import PROMOTION_GRACE
 from tests.fakes import BOT, CHAT, OWNER, InlineCommits, admit, message
 from tests.roles.term_rig import Rig, running
@@ -274,6 +275,19 @@ async def test_what_an_earlier_leader_left_is_answered_or_has_an_owner_by_now() 
         late = successor.term.registry.by_key("late")
         assert late is not None
         assert successor.term.owned_by(late).callback("q3")
+
+
+@pytest.mark.parametrize("count", [3, 4, 9])
+async def test_however_much_an_earlier_leader_left_is_seen_to(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Page by page."""
+    monkeypatch.setattr(lobby_module, "LOBBY_BATCH", 4)
+    rig = Rig()
+    await rig.agent("nora", 11)
+    await rig.intake.commit([message(number, thread=98) for number in range(1, count + 1)], count + 1)
+    async with running(Rig(earlier=rig.commits)) as successor:
+        await wait_all_tasks_blocked()
+        held = successor.commits.db.execute("SELECT count(*) FROM held").fetchone()[0]
+        assert (held, len(successor.telegram.made("sendMessage"))) == (count, 1)
 
 
 @pytest.mark.parametrize("comes", [True, False])

@@ -110,6 +110,12 @@ async def test_use_chooses_by_name_and_gives_what_waits(rig: Rig) -> None:
     assert [key["text"] for row in last["reply_markup"]["inline_keyboard"] for key in row] == ["✓ nora", "otto"]
 
 
+async def test_a_name_may_stand_below_its_command(rig: Rig) -> None:
+    """As a phone's keyboard breaks lines."""
+    await rig.take(said(1, "/use\nnora"), said(2))
+    assert rig.got == [("nora", 2)]
+
+
 async def test_each_person_has_a_choice_of_their_own(rig: Rig) -> None:
     rules = evolve(rig.lobby.rules(), allowed=frozenset({OWNER, OTHER}))
     rig.lobby.rules = rig.intake.rules = lambda: rules
