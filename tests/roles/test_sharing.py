@@ -12,13 +12,13 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.core.chooser import MAIN, Press, data_of, mark_of
 from telegram_bus.core.envelopes import AgentSelector, ForwardMessage, Target
-from telegram_bus.core.errors import ApiError, RequestRefused
+from telegram_bus.core.errors import ApiError, RequestRefused, StateError
 from telegram_bus.core.extensions import AgentTell
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.ports import Found
-from telegram_bus.roles.sharing import SETTLED
+from telegram_bus.roles.sharing import AT_ONCE, LOOK_AGAIN, SETTLED
 from telegram_bus.roles.telling import AGENT_MESSAGES
 from tests.fakes import BOT, CHAT, OWNER, message, registration
 from tests.roles.term_rig import Rig, running
@@ -322,6 +322,42 @@ async def test_a_thread_that_cannot_be_made_anew_has_the_chat_looked_at_again(au
             nursery.cancel_scope.cancel("the test is over")
         assert len(looked) == 1
         assert rig.term.sharing.everyone
+
+
+async def test_a_change_of_the_chat_that_the_disk_does_not_take_at_first_comes_about_all_the_same(
+    autojump_clock: MockClock,
+) -> None:
+    """It is looked at again, and everybody is sent to their new place then."""
+
+    async def learn() -> BotFacts:
+        return PLAIN
+
+    async with running(Rig()) as rig, trio.open_nursery() as nursery:
+        await come(rig, "nora")
+        again: list[str] = []
+        rig.term.sharing.reseat = lambda member: again.append(member.key)
+        rig.term.sharing.learn, rig.term.sharing.say = learn, rig.notices.say
+        await nursery.start(rig.term.sharing.run)
+        rig.commits.fault = StateError("the disk is full")
+        rig.term.sharing.look_again()
+        await wait_all_tasks_blocked()
+        assert (again, rig.said) == ([], [])
+        rig.commits.fault = None
+        await trio.sleep(LOOK_AGAIN + AT_ONCE + 1)
+        assert again == ["nora"]
+        assert "switch on Topics" in rig.said[0]
+        nursery.cancel_scope.cancel("the test is over")
+
+
+async def test_agents_come_back_to_their_threads_where_not_all_can_be_proven(rig: Rig) -> None:
+    async def fail() -> None:
+        raise StateError("the disk is full")
+
+    again: list[str] = []
+    rig.term.sharing.reseat = lambda member: again.append(member.key)
+    rig.term.sharing.returned = fail
+    await rig.term.sharing.note(FORUM)
+    assert again == ["nora", "otto"]
 
 
 async def test_the_chat_is_looked_at_again_when_it_may_have_changed(autojump_clock: MockClock) -> None:
