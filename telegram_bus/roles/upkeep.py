@@ -28,6 +28,11 @@ MISSED_FOR: Final = 60.0
 """Seconds after the last follower was here in which a leader that was told to end (or was frozen) is missed."""
 
 PRUNE_EVERY: Final = 1.0  # protocol section 10
+
+AWAY_MS: Final = 3_000
+"""Where the second between two looks at who fell silent took so long, the machine slept, or we were stopped: whoever
+spoke meanwhile waits to be heard."""
+
 PURGE_AFTER: Final = 5.0
 """Seconds of a term that belong to those who come back, and to what waits for them."""
 PURGE_EVERY: Final = 3_600.0
@@ -54,11 +59,13 @@ class Upkeep:
 
     async def prune(self) -> None:
         """Once a second: let go of followers that fell silent, and keep the endpoint where it can be found."""
+        looked_ms = now_ms()
         while True:
             await trio.sleep(PRUNE_EVERY)
             if len(self.term.registry):
                 self._used_at = trio.current_time()
-            for member in self.requests.prune():
+            before, looked_ms = looked_ms, now_ms()
+            for member in self.requests.prune() if looked_ms - before < AWAY_MS else ():
                 log.warning("%s has not been heard for more than 5 s; its thread stays its own", member.key)
                 await self._clean_up(member)
             self.lease.check()
