@@ -52,7 +52,7 @@ def form(params: Mapping[str, Any]) -> dict[str, str]:
     for name, value in params.items():
         try:
             if value is not None:
-                fields[name] = _text(value)
+                fields[_text(name)] = _text(value)
         except (TypeError, ValueError, RecursionError) as fault:
             raise RequestRefused(f"the parameter {name[:64]!r} cannot be written as JSON") from fault
     return fields

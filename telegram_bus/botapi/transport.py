@@ -58,6 +58,11 @@ _NO_SUCH_PART: Final = (httpx.codes.PARTIAL_CONTENT, httpx.codes.REQUESTED_RANGE
 _LOGGERS: Final = ("httpx", "httpcore", *(f"httpcore.{part}" for part in ("connection", "http11", "proxy", "socks")))
 """They log addresses, and so the token, at INFO and DEBUG."""
 
+SHORTEST_SECRET: Final = 16
+"""@BotFather's have 35 characters; anything much shorter would blot out innocent text."""
+
+log = logging.getLogger(__name__)
+
 _retry_after: ContextVar[str | None] = ContextVar("retry_after", default=None)
 """The header of the answer that was read last in this task; python-telegram-bot passes on only status and body."""
 
@@ -205,7 +210,7 @@ class BotApi:
         if not _METHOD.fullmatch(method):
             raise RequestRefused("this is not the name of a Bot API method", method=method[:64])
         url = f"{self._root}/bot{self._token}/{method}"
-        fields = form(params)
+        fields = self._blotted(form(params))
         try:
             status, body = await line.post(url, fields, read_seconds, files)
         except BusError:
@@ -226,6 +231,17 @@ class BotApi:
         if isinstance(cause, _UNSENT):
             return NotSent(f"{method} was not sent, {way} cannot be reached: {reason}")
         return AnswerLost(f"{method}: the answer of {way} was lost ({type(cause).__name__}: {reason})")
+
+    def _blotted(self, fields: dict[str, str]) -> dict[str, str]:
+        """The fields without the bot's own token: what an agent shows of this machine may have it in it.
+
+        As long as it was, since entities count characters.
+        """
+        secret = self._token.partition(":")[2]
+        if len(secret) < SHORTEST_SECRET or not any(secret in value for value in fields.values()):
+            return fields
+        log.warning("a message had the bot's token in it, and goes out without it")
+        return {name: value.replace(secret, "\N{FULL BLOCK}" * len(secret)) for name, value in fields.items()}
 
     def _redacted(self, text: str) -> str:
         secrets = [self._token, quote(self._token), quote(self._token, safe=""), self._token.partition(":")[2]]

@@ -50,7 +50,10 @@ class _Reader:
     def read(self, size: int = -1) -> bytes:
         left = self._upload.size - self._at
         wanted = left if size < 0 else min(size, left)
-        data = os.pread(self._upload.descriptor, wanted, self._at) if wanted else b""
+        try:
+            data = os.pread(self._upload.descriptor, wanted, self._at) if wanted else b""
+        except OSError as error:  # a disk that fails: what is under way is cut off, and nobody can have taken it whole
+            raise RequestRefused(f"{self._upload.name} cannot be read: {error.strerror}") from error
         if len(data) < wanted and not data:
             raise RequestRefused(f"{self._upload.name} became shorter while it was being sent")
         self._at += len(data)

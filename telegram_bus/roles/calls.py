@@ -76,7 +76,7 @@ class Calls:
     async def _make(
         self, member: Member, call: Allowed, request_id: str, call_id: str | None, enclosed: Enclosed
     ) -> Any:
-        enclosed.check(self.files.limits)
+        self.files.check(enclosed)
         if repeatable(call.api_method):
             return await self._repeatable(member, call, enclosed)
         if call_id is None:

@@ -6,9 +6,11 @@ import fcntl
 import hashlib
 import logging
 import os
+import re
 import stat
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
@@ -39,6 +41,12 @@ SAVE_EVERY: Final = 1.0
 SAVE_AGAIN: Final = 5.0
 
 
+Identity = tuple[int, int]
+"""Device and inode of a file: the same whatever names and links lead to it."""
+
+_NOT_READABLE: Final = os.O_WRONLY | getattr(os, "O_PATH", 0)  # the latter is Linux's
+
+
 class Owners(Protocol):
     """`Store` as far as it is needed here."""
 
@@ -56,8 +64,8 @@ class Enclosed:
     parts: tuple[FilePart, ...] = ()
     descriptors: Descriptors = field(factory=Descriptors)
 
-    def check(self, limits: FileLimits) -> None:
-        """Raises RequestRefused where a file is missing, empty or larger than the server takes."""
+    def check(self, limits: FileLimits, private: Callable[[], Container[Identity]] = frozenset) -> None:
+        """Raises RequestRefused where a file is missing, empty, larger than the server takes, or one of `private`."""
         if self.descriptors.refused:
             raise RequestRefused("only regular files can be sent: no pipe, socket, device or directory")
         if len(self.descriptors) != len(self.parts):
@@ -65,9 +73,12 @@ class Enclosed:
                 f"the request names {len(self.parts)} files, and {len(self.descriptors)} open files came beside it"
             )
         for part, number in zip(self.parts, self.descriptors.numbers(), strict=True):
-            if not stat.S_ISREG(os.fstat(number).st_mode) or fcntl.fcntl(number, fcntl.F_GETFL) & os.O_WRONLY:
+            found = os.fstat(number)
+            if not stat.S_ISREG(found.st_mode) or fcntl.fcntl(number, fcntl.F_GETFL) & _NOT_READABLE:
                 raise RequestRefused(f"{part.name} is not a regular file that is open for reading")
-            size = os.fstat(number).st_size
+            if (found.st_dev, found.st_ino) in private():
+                raise RequestRefused(f"{part.name} holds secrets of the bus, which are not for sending")
+            size = found.st_size
             if not size:
                 raise RequestRefused(f"{part.name} is empty: Telegram takes no empty files")
             if size > limits.upload:
@@ -108,6 +119,8 @@ class Files:
     owners: Owners = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
     limits: FileLimits = field(factory=FileLimits)
+    secrets: tuple[Path, ...] = ()
+    """Files of the owner's, outside of the profile, that nobody may send: the token's, say."""
     refused: Callable[[str | None, int, str, str | None, str], None] | None = field(default=None, repr=False)
     """Told of refused uploads, as `roles.audit.Audit.note`."""
     _theirs: OrderedDict[tuple[str, str], None] = field(factory=OrderedDict)
@@ -165,6 +178,21 @@ class Files:
         while len(self._theirs) > REMEMBERED:
             self._theirs.popitem(last=False)
 
+    def check(self, enclosed: Enclosed) -> None:
+        """Raises RequestRefused where the files cannot be sent, or must not be."""
+        enclosed.check(self.limits, self._private)
+
+    def _private(self) -> set[Identity]:
+        """What holds the bot's token, the secrets of the bus, or what others wrote, and is not for the chat."""
+        profile = self.profile
+        found = set()
+        stored = (profile.database, Path(f"{profile.database}-wal"))
+        for path in (profile.config_toml, profile.follower_secret, profile.operator_secret, *stored, *self.secrets):
+            with suppress(OSError, ValueError):
+                facts = path.stat()
+                found.add((facts.st_dev, facts.st_ino))
+        return found
+
     def enclose(self, member: Member, call: Allowed) -> Enclosed:
         """The file that `callMultipart` names by its path, opened. Raises RequestRefused.
 
@@ -179,6 +207,8 @@ class Files:
         _params, name, path, shown = args
         if type(name) is not str or type(path) is not str:
             raise RequestRefused(f"callMultipart {call.api_method}: the field and the path of the file must be text")
+        if re.fullmatch("[A-Za-z0-9_]{1,64}", name) is None:
+            raise RequestRefused(f"callMultipart {call.api_method}: the field of the file must be a name")
         own = self.profile.files(_folder(member.key))
         cwd = member.registration.cwd
         roots = [Path(cwd), own] if cwd and cwd.startswith("/") else [own]

@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 async def hand_over(term: Term, member: Member, request: UpdateHand) -> dict[str, Any]:
     """Give the work to whom the request names, and say who that is: {key, name, present}.
 
-    Raises RequestRefused where that is nobody, several, or the member itself; and StateError.
+    Raises RequestRefused where that is nobody, several, or the member itself, and where the member never got what it
+    gives away; and StateError.
     """
     by = member.registration.thread_name or member.key
     updates = handed_updates(request.token, request.parts, by, request.note)
@@ -37,10 +38,17 @@ async def hand_over(term: Term, member: Member, request: UpdateHand) -> dict[str
     if decided:  # it is asked again, and whoever bears that name by now, the work has gone where it went
         return _answer(term, owner or request.to)
     key = _recipient(term, member, request.to)
-    rows = []
-    for update, part in zip(updates, request.parts, strict=True):
+    rows, given = [], []
+    for number, (update, part) in enumerate(zip(updates, request.parts, strict=True)):
         info = describe(update)
-        term.note_given(info, key)
+        passed = await term.possessions.passed_on(member, info)
+        if passed is None:
+            decided, owner = await term.store.admitted_for(updates[0]["update_id"], term.now_ms())
+            if decided:  # asked twice at once: the other one has given it away meanwhile
+                return _answer(term, owner or request.to)
+            term.audit(member.key, member.peer_pid or 0, request.KIND, f"parts.{number}", "must be of its own thread")
+            raise RequestRefused(f"parts[{number}] is of no message that {member.key} was given or has sent")
+        given.append(passed)
         rows.append(
             NewUpdate(
                 update_id=info.update_id,
@@ -53,6 +61,8 @@ async def hand_over(term: Term, member: Member, request: UpdateHand) -> dict[str
         )
     admitted = await term.store.admit_batch(rows, None, term.now_ms())
     crash.point("after-hand-over")
+    for info in given if admitted else ():
+        term.note_given(info, key)
     term.deliveries.put(admitted)
     if admitted:
         log.info("%s gave work to %s", member.key, key)

@@ -107,6 +107,7 @@ class Leader:
                     owners=store,
                     now_ms=now_ms,
                     limits=FileLimits.of(settings.api_root, settings.file_limit, settings.folder_limit),
+                    secrets=tuple(path for path in (settings.token_file, settings.secret_file) if path is not None),
                 ),
             ),
             deliveries=Deliveries(

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from telegram_bus.core.errors import StateError
 from telegram_bus.core.permissions import Owned
@@ -80,6 +80,26 @@ class Possessions:
             self.callbacks[info.callback_id] = key
             _keep(self.callbacks)
         self.files.note(key, info.files)
+
+    async def passed_on(self, member: Member, info: UpdateInfo) -> UpdateInfo | None:
+        """What the member may give away with an update: the rights that it has itself. None: it never got this.
+
+        Nobody can make up an update that gives another follower a right to what is somebody else's.
+        """
+        if info.chat_id is None or info.message_id is None:
+            return None
+        place = {"chat_id": info.chat_id, "message_id": info.message_id}
+        recall = self.recall(member, "", ("", place))
+        if recall is not None:
+            await recall()
+        own = self.of(member)
+        if not own.seen(info.chat_id, info.message_id):
+            return None
+        unknown = self.files.recall(member.key, info.files[:MOST_FILES])
+        if unknown is not None:
+            await unknown()
+        callback = info.callback_id if info.callback_id is not None and own.callback(info.callback_id) else None
+        return evolve(info, callback_id=callback, files=tuple(filter(own.file, info.files)))
 
     def recollect(self, info: UpdateInfo, key: str) -> None:
         """As `note`, of an update that an earlier leader had; what is known of its message already is newer."""

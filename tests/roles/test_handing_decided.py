@@ -10,6 +10,7 @@ import pytest
 from telegram_bus.core.errors import RequestRefused
 from telegram_bus.core.extensions import HandedPart, UpdateHand
 from telegram_bus.core.registry import Member
+from telegram_bus.core.updates import describe
 from telegram_bus.roles.handing import hand_over
 from tests.fakes import admit, message
 from tests.roles.term_rig import Rig, running
@@ -22,6 +23,7 @@ async def rig() -> AsyncIterator[Rig]:
     async with running(Rig()) as rig:
         await rig.agent("nora", 11)
         admit(rig.term.registry, "otto", thread=12)  # without a binding: its thread may be cleaned up behind it
+        rig.term.note_given(describe({"update_id": 1, "message": PART.body}), "nora")
         yield rig
 
 
