@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -21,6 +22,7 @@ __all__ = [
     "ensure_private_directory",
     "mint_secret",
     "read_private",
+    "read_regular",
     "read_secret",
     "stage",
     "user_locks_dir",
@@ -288,6 +290,18 @@ def read_secret(path: Path) -> str:
     if not secret or not secret.isprintable():
         raise SettingsError(f"there is no secret in {path}: put one line of text there")
     return secret
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """At most `limit` bytes of a regular file; raises OSError for anything else in its place, and waits for nobody."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a fifo must not hold us up
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(limit)
+    finally:
+        os.close(descriptor)
 
 
 def read_private(path: Path, limit: int) -> bytes:

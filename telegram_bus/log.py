@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Final
 
-__all__ = ["JsonFormatter", "ReadableFormatter", "hide", "redacted", "set_aside", "setup"]
+__all__ = ["JsonFormatter", "ReadableFormatter", "harmless", "hide", "redacted", "set_aside", "setup"]
 
 HIDDEN: Final = "***"
 FILE_MAX: Final = 10_000_000
@@ -26,7 +27,8 @@ _NOISY: Final = ("httpx", "httpcore", "hpack", "hypercorn", "telegram")
 """Libraries that log each request at INFO, partly with the token in its address."""
 
 _CONTROLS: Final = {code: "?" for code in (*range(32), 127, *range(0x80, 0xA0)) if chr(code) not in "\n\t"}
-"""What a chat may say must not steer the terminal that shows the log."""
+_STEERING: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a chat may say must not steer the terminal that shows the log, nor turn its lines around."""
 
 _secrets: set[str] = set()
 
@@ -92,6 +94,11 @@ class _FileHandler(logging.StreamHandler[Any]):
         super().emit(record)
 
 
+def harmless(line: str) -> str:
+    r"""A line of JSON whose texts steer no terminal, and which every stream takes: such characters as `\udddd`."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+
+
 def redacted(text: str) -> str:
     """The text without what `hide` was told."""
     for secret in _secrets:
@@ -114,11 +121,14 @@ class JsonFormatter(logging.Formatter):
             entry["error"] = self.formatException(record.exc_info)
         # hidden before it is encoded, since escapes could tear a secret apart
         line = json.dumps(_redact_all(entry), ensure_ascii=False, default=lambda value: redacted(repr(value)))
-        return _writable(line)
+        return harmless(line)
 
 
 class ReadableFormatter(logging.Formatter):
-    """`12:34:56 warning telegram_bus.x: message name=value`, and the traceback below it."""
+    """`12:34:56 warning telegram_bus.x: message name=value`; further lines, and the traceback, are indented.
+
+    So nobody can make up an entry: only entries begin at the margin.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         extra = "".join(f" {name}={value}" for name, value in _extra(record))
@@ -126,12 +136,7 @@ class ReadableFormatter(logging.Formatter):
         text = f"{at} {record.levelname.lower()} {record.name}: {record.getMessage()}{extra}"
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
-        return _writable(redacted(text)).translate(_CONTROLS)
-
-
-def _writable(text: str) -> str:
-    """Lone surrogates (an odd file name, an odd message) as escapes: no stream takes them as they are."""
-    return text.encode(errors="backslashreplace").decode()
+        return harmless(redacted(text).translate(_CONTROLS)).replace("\n", "\n    ")
 
 
 def _time(record: logging.LogRecord) -> datetime:

@@ -127,6 +127,13 @@ class Request:
         """Nobody knows whether it was carried out."""
         return CommitUnknown(f"nobody knows whether {self.method} was carried out, and it is not repeated: {why}")
 
+    def broken(self) -> Failed:
+        """What to tell of a call over which the sender itself made a mistake."""
+        if self.on_the_way:
+            return Failed(self.unknown("the leader made a mistake meanwhile, of which its log says more"))
+        words = f"{self.method} was not sent: the leader made a mistake before that, of which its log says more"
+        return Failed(RequestRefused(words, method=self.method))
+
     def interrupted(self) -> Failed:
         """What to tell of a call that ended with the sender."""
         why = "the leader stopped before it was answered"

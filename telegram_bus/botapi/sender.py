@@ -268,6 +268,9 @@ class Sender(Making):
             again = outcome is None
         except BusError as fault:
             outcome = Failed(fault)
+        except Exception:  # a mistake over one call must not end everybody's
+            log.exception("%s could not be made", request.method)
+            outcome = request.broken()
         finally:
             if not again:
                 self.budget.end(request.ticket, trio.current_time())

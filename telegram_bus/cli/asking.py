@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from telegram_bus.core.errors import AnswerLost, NoLeader, NotSent, RequestRefused, SettingsError
-from telegram_bus.home import Home, Profile, read_secret
+from telegram_bus.home import Home, Profile, read_regular, read_secret
 
 if TYPE_CHECKING:
     import argparse
@@ -18,6 +18,8 @@ __all__ = ["ask", "leader_record", "no_leader", "profile_of"]
 _PATIENCE: Final = 3.0
 """Seconds for an answer: a healthy leader takes milliseconds; one that is silent for 2 s counts as frozen."""
 
+_RECORD_MAX: Final = 1 << 16  # bytes of leader.json
+
 
 def profile_of(arguments: argparse.Namespace) -> Profile:
     """The profile that the global options, the environment or the default name; nothing is created."""
@@ -27,10 +29,11 @@ def profile_of(arguments: argparse.Namespace) -> Profile:
 def leader_record(profile: Profile) -> dict[str, Any] | None:
     """What `leader.json` says, or None where there is none that makes sense."""
     try:
-        record = json.loads(profile.leader_json.read_bytes())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        record = json.loads(read_regular(profile.leader_json, _RECORD_MAX))
+    except (OSError, ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) and isinstance(record.get("endpoint"), str) else None
+    endpoint = record.get("endpoint") if isinstance(record, dict) else None
+    return record if isinstance(endpoint, str) and endpoint.startswith("/") and "\0" not in endpoint else None
 
 
 def no_leader(profile: Profile) -> NoLeader:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from telegram_bus.log import redacted
+from telegram_bus.log import harmless, redacted
 from telegram_bus.wire.connection import Peer
 
 __all__ = ["Audit"]
@@ -33,6 +33,9 @@ KEPT: Final = 2
 
 LONGEST: Final = 200
 """Characters of each text in a line; followers choose their own names."""
+
+_APPENDING: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Past no link, and without waiting for whoever might read a fifo in the file's place."""
 
 ASKERS: Final = 256
 """Followers whose rates are remembered: more than there are, and a bound for those that make up names."""
@@ -136,9 +139,7 @@ class Audit:
             return
         try:
             self._rotate(len(data))
-            descriptor = os.open(
-                self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-            )
+            descriptor = os.open(self.path, _APPENDING, 0o600)
             try:
                 os.write(descriptor, data)
             finally:
@@ -164,4 +165,4 @@ class Audit:
 
 def _line(entry: dict[str, Any]) -> bytes:
     short = {name: redacted(value)[:LONGEST] if isinstance(value, str) else value for name, value in entry.items()}
-    return json.dumps(short, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    return harmless(json.dumps(short, ensure_ascii=False)).encode() + b"\n"

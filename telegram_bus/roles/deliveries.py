@@ -20,6 +20,7 @@ from telegram_bus.core.errors import AnswerLost, InvalidEnvelope, NotSent, State
 from telegram_bus.core.gathering import comments_on
 from telegram_bus.core.receiving import receipt
 from telegram_bus.core.registry import Member
+from telegram_bus.core.text import plain
 from telegram_bus.core.updates import forward
 from telegram_bus.roles.together import together
 from telegram_bus.store import Outcome, Store, StoredUpdate
@@ -336,7 +337,8 @@ class Deliveries:
         times = await self._stubbornly(partial(self.store.note_attempt, update.seq))
         if times < REFUSALS:
             return None, None
-        return self._reject(update, f"{key} refused it {times} times: {(ack.message or 'without a reason')[:200]}")
+        why = plain(ack.message or "without a reason")[:200].encode(errors="replace").decode()
+        return self._reject(update, f"{key} refused it {times} times: {why}")
 
     def _reject(self, update: StoredUpdate, reason: str) -> tuple[Outcome, str]:
         log.error("update %d is set aside: %s", update.update_id, reason)

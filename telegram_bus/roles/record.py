@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,7 @@ from attrs import frozen
 
 from telegram_bus.core.election import Holder
 from telegram_bus.core.values import ProtocolIdentity
-from telegram_bus.home import Profile, Staged, stage
+from telegram_bus.home import Profile, Staged, read_regular, stage
 
 __all__ = ["ENDED", "LeaderRecord", "read_leader", "stage_leader"]
 
@@ -69,12 +70,10 @@ def stage_leader(profile: Profile, record: LeaderRecord) -> Staged:
 def read_leader(profile: Profile) -> LeaderRecord | None:
     """The last leader that published itself, living or not; None where there was none, or for rubbish."""
     try:
-        with profile.leader_json.open("rb") as file:
-            content = json.loads(file.read(RECORD_MAX))
-        return _decode(content)
+        return _decode(json.loads(read_regular(profile.leader_json, RECORD_MAX)))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, OverflowError) as error:  # the last: a time of 400 digits
         _complain(profile.leader_json, str(error))
         return None
 
@@ -106,7 +105,7 @@ def _decode(content: object) -> LeaderRecord:
         ),
         instance=_field(content, "instance", str),
         epoch=_field(content, "epoch", int),
-        endpoint=_field(content, "endpoint", str),
+        endpoint=_path(_field(content, "endpoint", str)),
         protocol=ProtocolIdentity(
             protocol_version=_field(protocol, "protocolVersion", int),
             runtime_build=_field(protocol, "runtimeBuild", str),
@@ -117,8 +116,17 @@ def _decode(content: object) -> LeaderRecord:
     )
 
 
+def _path(text: str) -> str:
+    if not text.startswith("/") or "\0" in text:
+        raise ValueError("endpoint is no absolute path")
+    os.fsencode(text)  # raises UnicodeEncodeError, a ValueError
+    return text
+
+
 def _field(content: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
     value = content.get(name)
+    if kind is int and type(value) is int and abs(value) >= 1 << 63:
+        raise ValueError(f"{name} is no number that a leader writes")
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ValueError(f"{name} is missing or has the wrong type")  # noqa: TRY004 - as above
     return value

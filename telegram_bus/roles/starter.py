@@ -30,7 +30,7 @@ from telegram_bus.core.election import (
     restart_delay,
 )
 from telegram_bus.core.errors import BusError, NoLeader, SettingsError, StateError
-from telegram_bus.home import Profile
+from telegram_bus.home import Profile, read_regular
 from telegram_bus.locks import FileLock
 from telegram_bus.roles.bell import listen
 from telegram_bus.roles.detached import StartedLeader, last_words, start_leader_detached
@@ -64,6 +64,7 @@ The leader's own locks still let only one lead, so starting without the start lo
 """
 STUCK_SPREAD: Final = 20.0
 FORGET_FAILURES: Final = 600.0
+NOTE_MAX: Final = 1 << 16  # bytes of what start.lock tells
 
 
 class LeaderStopped(NoLeader):
@@ -122,9 +123,9 @@ class _Failures:
     @classmethod
     def read(cls, path: Path) -> _Failures:
         try:
-            noted = json.loads(path.read_bytes() or b"{}")
+            noted = json.loads(read_regular(path, NOTE_MAX) or b"{}")
             return cls(count=int(noted["count"]), at=float(noted["at"]), reason=str(noted["reason"]))
-        except (OSError, ValueError, TypeError, KeyError, OverflowError):
+        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return cls()  # none, or just being written
 
     def retry_in(self, now: float) -> float:

@@ -152,7 +152,7 @@ def _attempt(connection: sqlite3.Connection, operation: Operation[Any]) -> Any:
             raise
         connection.execute("ROLLBACK TO operation")
         connection.execute("RELEASE operation")
-        return fault
+        return _unstorable(fault) if isinstance(fault, UnicodeEncodeError | OverflowError) else fault
     connection.execute("RELEASE operation")
     return result
 

@@ -55,6 +55,8 @@ def _connect(sock: socket.socket, path: str | os.PathLike[str], deadline: float)
             time.sleep(BUSY_PAUSE)
         except OSError as error:
             raise NotSent(f"nobody listens at {path}: {error.strerror or error}") from error
+        except ValueError as error:  # what somebody wrote down as a path is none
+            raise NotSent(f"nobody can listen at {path!r}") from error
     _, uid = host.peer_credentials(sock)
     if uid not in {0, os.geteuid()}:
         raise NotSent(f"{path} is served by user {uid}, not by us")
