@@ -68,8 +68,13 @@ def report(error: BaseException) -> int:
 
 
 def say(message: str) -> None:
-    """A message of ours (several lines allowed) on stderr, which is never an answer to a question."""
-    print(f"telegram-bus: {as_called(message)}", file=sys.stderr, flush=True)  # noqa: T201
+    """A message of ours (several lines allowed) on stderr, which is never an answer to a question.
+
+    What others said may stand in it, so control sequences are taken out.
+    """
+    from telegram_bus.cli.terminal import cleaned  # noqa: PLC0415 - most commands have nothing to say
+
+    print(f"telegram-bus: {as_called(cleaned(message))}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 _COMMAND: Final = re.compile(r"\btelegram-bus(?= [a-z])")

@@ -11,9 +11,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from telegram_bus.cli import faults
 from telegram_bus.cli.asking import leader_record, no_leader, profile_of
-from telegram_bus.cli.terminal import Colour, clean, paint, put, wants_colours
+from telegram_bus.cli.terminal import Colour, clean, cleaned, paint, put, wants_colours
 from telegram_bus.core.errors import BusError
-from telegram_bus.core.text import plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -179,7 +178,7 @@ def readable(line: bytes) -> tuple[str, Colour | None]:
     rest = (f"{clean(key)}={clean(value)}" for key, value in record.items() if value is not None)
     source = f"{clean(logger)}:" if logger else ""
     words = [_moment(moment), f"{level_name:<7}", source, clean(message or ""), *rest]
-    below = "".join(f"\n    {plain(one)}" for one in str(error or "").splitlines())
+    below = "".join(f"\n    {cleaned(one)}" for one in str(error or "").splitlines())
     return " ".join(word for word in words if word.strip()) + below, _COLOURS.get(level_name)
 
 

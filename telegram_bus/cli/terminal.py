@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from typing import TYPE_CHECKING, Final, Literal, TextIO
 
@@ -11,13 +12,19 @@ from telegram_bus.core.text import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Colour", "clean", "columns", "paint", "put", "wants_colours", "width_of"]
+__all__ = ["Colour", "clean", "cleaned", "columns", "paint", "put", "wants_colours", "width_of"]
 
 Colour = Literal["red", "green", "yellow", "dim", "bold"]
 
 _NARROWEST: Final = 8  # what a column is never cut below, so that heads stay whole
 
 _CODES: Final[dict[Colour, str]] = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+
+_STEERING: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSEEN: Final = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+"""Joiners (U+200C, U+200D) are not among them: scripts and emoji need them."""
 
 
 def wants_colours(stream: TextIO) -> bool:
@@ -38,13 +45,24 @@ def paint(text: str, colour: Colour | None, *, on: bool) -> str:
 
 
 def put(line: str) -> None:
-    """A line of an answer, on stdout; everything else that we say goes to stderr (`faults.say`)."""
-    print(line)  # noqa: T201
+    r"""A line of an answer, on stdout; everything else that we say goes to stderr (`faults.say`).
+
+    What would steer a terminal, or what no stream takes, is said as JSON may say it (`\udddd`).
+    """
+    print(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", line))  # noqa: T201
 
 
 def clean(text: object) -> str:
     """Anything that somebody else named, in one line and without control sequences."""
-    return " ".join(plain(str(text)).split())
+    return " ".join(cleaned(str(text)).split())
+
+
+def cleaned(text: str) -> str:
+    """Text without control sequences, and without what is not seen: it would turn lines around, or shift columns.
+
+    Nothing takes back what stands before it: that may be ours.
+    """
+    return _UNSEEN.sub("", plain(text.replace("\r", " ").replace("\b", "")))
 
 
 def columns(rows: Iterable[Sequence[str]], gap: int = 2, width: int | None = None) -> list[list[str]]:
@@ -74,7 +92,8 @@ def _cut(text: str, room: int) -> str:
 def _width(text: str) -> int:
     if text.isascii():
         return len(text)
+    unseen = {"Mn", "Me", "Cf"}
     return sum(
-        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
+        0 if unicodedata.category(character) in unseen else 1 + (unicodedata.east_asian_width(character) in "WF")
         for character in text
     )
