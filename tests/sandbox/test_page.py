@@ -108,6 +108,16 @@ def test_a_person_edits_reacts_and_deletes(page: Page, sandbox: Sandbox) -> None
     assert [message for message in sandbox.messages(thread_id=thread) if "text" in message] == []
 
 
+def test_it_says_in_words_where_one_looks_behind_the_scenes_and_who_one_is(page: Page) -> None:
+    way = page.get_by_role("button", name="Behind the scenes")
+    assert way.inner_text() == "Behind the scenes"
+    way.click()
+    page.wait_for_selector("#panel")
+    assert page.locator("#acting-disc").inner_text() == "O"
+    page.select_option("#acting", index=1)
+    page.locator("#acting-disc", has_text="F").wait_for()
+
+
 def test_a_person_makes_renames_and_deletes_a_thread(page: Page, sandbox: Sandbox) -> None:
     page.click("#new-thread")
     page.get_by_role("textbox", name="Name").fill("mine")

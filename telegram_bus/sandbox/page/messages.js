@@ -142,8 +142,10 @@ export class Messages {
   quote(store, message) {
     const replied = message.reply_to_message;
     if (replied.message_id === message.message_thread_id) return null;
-    return el("button", { class: "quote", type: "button", onclick: () => this.doings.reveal(replied.message_id) },
+    const quote = el("button", { class: "quote", type: "button", onclick: () => this.doings.reveal(replied.message_id) },
       el("strong", {}, store.name(replied.from.id)), el("span", {}, inWords(replied) || "a message"));
+    quote.style.setProperty("--who", colourOf(replied.from.id));
+    return quote;
   }
 
   keyboard(message, pending) {

@@ -13,6 +13,7 @@ export function paintIcon(disc, topic, title) {
   disc.textContent = topic ? [...name][0]?.toUpperCase() ?? "?" : "#";
   disc.style.setProperty("--disc", topic ? `#${topic.icon_color.toString(16).padStart(6, "0")}` : "var(--main-disc)");
   disc.classList.toggle("general", !topic);
+  disc.classList.toggle("topic", Boolean(topic));
 }
 
 /** The colour of a person or a bot: the same wherever its name stands. */
@@ -62,6 +63,8 @@ function showActing(store, view, go) {
     select.addEventListener("change", () => acting.go(Number(select.value)));
   }
   select.value = String(view.me);
+  const name = store.name(view.me);
+  byId("acting-disc").replaceChildren(smallDisc(view.me, name));
 }
 
 function threadItem(store, view, { thread, topic, last, unread, key }, doings) {
@@ -94,6 +97,6 @@ function makeItem({ thread, topic, title, last, words, typing, current, unread, 
 function snippet(store, view, last) {
   if (!last) return "no messages yet";
   if (isService(last)) return `${store.name(last.from.id)} ${serviceText(last)}`;
-  const who = last.from.id === view.me ? "You: " : last.chat.type === "private" ? "" : `${store.name(last.from.id)}: `;
+  const who = last.from.id === view.me ? "You: " : last.by_bot || last.chat.type === "private" ? "" : `${store.name(last.from.id)}: `;
   return who + inWords(last).replace(/\s+/g, " ");
 }
