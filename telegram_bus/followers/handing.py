@@ -59,7 +59,8 @@ class Handing:
     async def run(self) -> None:
         """Carry through what is being given away, until cancelled; first what an earlier process began."""
         for frozen in await self.member.inbox.frozen():
-            self._begin(frozen)
+            if frozen.item not in self._jobs:  # else the program is giving it away already
+                self._begin(frozen)
         async with trio.open_nursery() as nursery:
             async for job in self._queue[1]:
                 nursery.start_soon(self._carry_through, job)
@@ -82,10 +83,10 @@ class Handing:
 
     async def _freeze(self, item: str, to: str, note: str | None) -> _Job:
         with trio.CancelScope(shield=True):  # what is frozen is carried through, whoever still waits for it
-            if not await self.member.inbox.freeze(Frozen(item, to, secrets.randbits(TOKEN_BITS), note)):
-                raise ValueError("this update is done; there is nothing to give away")
-            crash.point("after-freeze")
-            [frozen] = [one for one in await self.member.inbox.frozen() if one.item == item]
+            frozen = await self.member.inbox.freeze(Frozen(item, to, secrets.randbits(TOKEN_BITS), note))
+        if frozen is None:
+            raise ValueError("this update is done; there is nothing to give away")
+        crash.point("after-freeze")
         return self._jobs.get(item) or self._begin(frozen)
 
     def _begin(self, frozen: Frozen) -> _Job:

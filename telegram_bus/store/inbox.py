@@ -23,6 +23,7 @@ KEPT_MS: Final = 48 * 3600 * 1000
 """How long the id of a finished delivery is remembered; the leader gives up repeating it long before."""
 
 _RECEIVED: Final = "delivery_id, kind, source_update_id, body, received_ms, item, follows, album"
+_FROZEN: Final = "item, recipient, token, note"
 
 
 @frozen(kw_only=True)
@@ -98,8 +99,8 @@ class Inbox:
         now_ms = self.now_ms()
         await self._commits.run(lambda db: _done(db, delivery_id, now_ms))
 
-    async def freeze(self, frozen: Frozen) -> bool:
-        """Note that an item is being given away; False where it is done. What was noted first stands."""
+    async def freeze(self, frozen: Frozen) -> Frozen | None:
+        """Note that an item is being given away; returns what was noted of it first. None: the item is done."""
         now_ms = self.now_ms()
         return await self._commits.run(lambda db: _freeze(db, frozen, now_ms))
 
@@ -113,7 +114,7 @@ class Inbox:
 
     async def item(self, item: str) -> list[Received]:
         """The parts of an item that is not done, in order of arrival."""
-        return [part for part in await self.pending() if (part.item or part.delivery_id) == item]
+        return await self._commits.run(lambda db: _pending(db, item))
 
     async def pending(self) -> list[Received]:
         """What was received and is not done, in order of arrival."""
@@ -173,24 +174,30 @@ def _done(db: Connection, delivery_id: str, now_ms: int) -> None:
     db.execute("DELETE FROM deliveries WHERE done_ms < ?", (now_ms - KEPT_MS,))
 
 
-def _freeze(db: Connection, frozen: Frozen, now_ms: int) -> bool:
+def _freeze(db: Connection, frozen: Frozen, now_ms: int) -> Frozen | None:
     waits = "SELECT 1 FROM deliveries WHERE delivery_id = ? AND done_ms IS NULL"
     if db.execute(waits, (frozen.item,)).fetchone() is None:
-        return False
+        return None
     db.execute(
         "INSERT OR IGNORE INTO handing VALUES (?, ?, ?, ?, ?)",
         (frozen.item, frozen.recipient, frozen.token, frozen.note, now_ms),
     )
-    return True
+    return Frozen(*db.execute(f"SELECT {_FROZEN} FROM handing WHERE item = ?", (frozen.item,)).fetchone())  # noqa: S608
 
 
 def _frozen(db: Connection) -> list[Frozen]:
-    rows = db.execute("SELECT item, recipient, token, note FROM handing ORDER BY since_ms, item")
+    rows = db.execute(f"SELECT {_FROZEN} FROM handing ORDER BY since_ms, item")  # noqa: S608
     return [Frozen(*row) for row in rows]
 
 
-def _pending(db: Connection) -> list[Received]:
-    rows = db.execute(f"SELECT {_RECEIVED} FROM deliveries WHERE done_ms IS NULL ORDER BY seq")  # noqa: S608
+def _pending(db: Connection, item: str | None = None) -> list[Received]:
+    """What is not done, in order of arrival: all of it, or one item's parts."""
+    which = "" if item is None else "AND (delivery_id = ? OR item = ?)"
+    values = () if item is None else (item, item)
+    rows = db.execute(
+        f"SELECT {_RECEIVED} FROM deliveries WHERE done_ms IS NULL {which} ORDER BY seq",  # noqa: S608
+        values,
+    )
     return [
         Received(
             delivery_id=delivery,
