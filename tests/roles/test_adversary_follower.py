@@ -150,7 +150,7 @@ async def test_half_a_character_in_a_refusal_stops_no_delivery(autojump_clock: M
         return Ack(request_id=envelope.request_id, ok=False, message="\ud800 \x1b[2J no")
 
     deliveries = Deliveries(store=store, members=registry, forward=refuse, secret=SECRET, now_ms=lambda: 5)
-    deliveries.aside = lambda _update, reason, _many: told.append(reason)
+    deliveries.aside = lambda _update, reason, *_: told.append(reason)
     update = NewUpdate(
         update_id=1, kind="message", body=b'{"update_id":1,"message":{"message_id":1}}', owner_key="a", chat_id=CHAT
     )
