@@ -90,7 +90,7 @@ class Absences:
         """Tell people that an update was set aside."""
         key = update.owner_key or ""
         message_id = describe(loads(update.body)).message_id
-        self.notices.say(texts.set_aside(self._name(key), reason), self._thread(key), message_id)
+        self.notices.say(texts.set_aside(self.threads.name_of(key), reason), self._thread(key), message_id)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep track until cancelled; behind `load`, and when deliveries know what waits."""
@@ -129,7 +129,7 @@ class Absences:
             return
         if waiting and oldest_ms is not None:
             oldest = (self.now_ms() - oldest_ms) / 1000
-            self.notices.say(texts.back(self._name(key), waiting, oldest), self._thread(key))
+            self.notices.say(texts.back(self.threads.name_of(key), waiting, oldest), self._thread(key))
         await self.store.note_presence(key)
 
     async def _note_oldest(self, key: str) -> None:
@@ -158,7 +158,7 @@ class Absences:
             await self._note_oldest(key)
         except StateError as error:
             log.warning("the next leader may say again that %s is away: %s", key, error)
-        self.notices.say(texts.kept(self._name(key), since), self._thread(key))
+        self.notices.say(texts.kept(self.threads.name_of(key), since), self._thread(key))
 
     async def _keep_expiring(self) -> None:
         if self.expire is None:
@@ -175,15 +175,12 @@ class Absences:
         for key in self.deliveries.owners():
             gone = await self.deliveries.expire(key, before, f"{key} was away")
             if gone:
-                self.notices.say(texts.expired(self._name(key), gone, seconds), self._thread(key))
-
-    def _name(self, key: str) -> str:
-        binding = self.threads.of_key(key)
-        return binding.name if binding is not None else key
+                self.notices.say(texts.expired(self.threads.name_of(key), gone, seconds), self._thread(key))
 
     def _thread(self, key: str) -> int | None:
+        """Where people are told of it; None: in the main chat, since no thread of its is there."""
         binding = self.threads.of_key(key)
-        return binding.thread_id if binding is not None else None
+        return binding.thread_id if binding is not None and binding.gone_ms is None else None
 
 
 def _clock(since_ms: int, now_ms: int) -> str:

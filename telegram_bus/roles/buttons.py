@@ -26,7 +26,6 @@ PATIENCE: Final = 0.8
 """Seconds that a press waits for whoever has to answer it: a person's client turns its wheel until then."""
 
 REMEMBERED: Final = 4_096  # presses: Telegram forgets them sooner (bot-api M12)
-UNKNOWN: Final = "The agent that offered this button is not known any more."
 _TOO_OLD: Final = "query is too old"  # Telegram's words for a press that was answered, or nobody answered in time
 
 

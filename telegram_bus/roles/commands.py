@@ -120,7 +120,7 @@ class Commands:
 
     async def _set(self) -> None:
         chat_id = self.threads.chat_id
-        offers = [Offer(self._name(key), self._offers[key]) for key in sorted(self._offers)]
+        offers = [Offer(self.threads.name_of(key), self._offers[key]) for key in sorted(self._offers)]
         menu = merged(offers, SHARED if self.shared() else LEADERS)
         digest = sha256(dumps(menu)).hexdigest() if menu else None
         if digest == await self.store.menu_digest(chat_id) or (digest is not None and digest == self._refused):
@@ -140,7 +140,3 @@ class Commands:
             return
         await self.store.note_menu(chat_id, digest, self.now_ms())
         log.info("the chat's menu has %d commands", len(menu))
-
-    def _name(self, key: str) -> str:
-        binding = self.threads.of_key(key)
-        return binding.name if binding is not None else key

@@ -124,6 +124,11 @@ class Threads:
         """The binding of a follower."""
         return self.book.bindings.get(key)
 
+    def name_of(self, key: str) -> str:
+        """What people call a follower, here or not: as its thread is called, or by its key where it has none."""
+        binding = self.of_key(key)
+        return binding.name if binding is not None else key
+
     def all(self) -> tuple[Binding, ...]:
         """All bindings, in the order in which they were made."""
         return tuple(self.book.bindings.values())

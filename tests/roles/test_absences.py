@@ -129,6 +129,19 @@ async def test_the_next_leader_does_not_say_it_again(mock_clock: MockClock) -> N
         assert said.startswith("builder is back and gets 2 kept messages, the oldest ")
 
 
+async def test_what_people_are_told_of_an_agent_whose_thread_was_deleted_stands_in_the_main_chat(
+    rig: Rig, mock_clock: MockClock
+) -> None:
+    """Into the thread nothing would get."""
+    await rig.agent("builder", 11, here=False)
+    await rig.term.threads.note(rig.term.threads.book.parked(11, 1))
+    await rig.take(message(1))
+    await later(mock_clock, RETURN)
+    [told] = rig.telegram.made("sendMessage")
+    assert told["text"].startswith("Kept for builder")
+    assert "message_thread_id" not in told
+
+
 async def test_what_waits_too_long_is_set_aside_with_one_notice_and_can_be_had_again(mock_clock: MockClock) -> None:
     async with running(Rig(expire=100.0)) as rig:
         await rig.agent("builder", 11, here=False)
