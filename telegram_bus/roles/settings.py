@@ -21,7 +21,8 @@ from telegram_bus.core.errors import SettingsError, StateError
 from telegram_bus.core.meters import DEFAULT_LIMITS, Limits
 from telegram_bus.core.threads import DEFAULT_TEMPLATE
 from telegram_bus.home import Profile, atomic_write, read_private
-from telegram_bus.roles.options import DEFAULT_EXPIRE, OPTIONS, Option, Token, option
+from telegram_bus.roles.option_values import Token
+from telegram_bus.roles.options import DEFAULT_EXPIRE, DEFAULT_FOLDER_LIMIT, OPTIONS, Option, option
 from telegram_bus.store import Retention
 
 __all__ = ["Settings", "Token", "load_settings", "read_config", "store_settings", "stored_interpreter", "to_toml"]
@@ -75,7 +76,7 @@ class Settings:
     clean_up: Literal["keep", "close", "delete"] = "keep"
     clean_up_dead: bool = False
     file_limit: int | None = None
-    folder_limit: int = 1_000_000_000
+    folder_limit: int = DEFAULT_FOLDER_LIMIT
     limits: Limits = DEFAULT_LIMITS
     keep: Retention = field(factory=Retention)
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from telegram_bus.core.errors import SettingsError, StateError
 from telegram_bus.home import Home, Profile
-from telegram_bus.roles.options import OPTIONS, Token, option
+from telegram_bus.roles.option_values import Token
+from telegram_bus.roles.options import OPTIONS, option
 from telegram_bus.roles.settings import (
     Settings,
     load_settings,
@@ -169,8 +170,8 @@ def test_a_token_file_that_others_may_read_is_taken_with_a_warning(
         ("api_root", "https://[::1", "must be an address"),
         ("proxy", "ftp://x", "--proxy .* such as http://127.0.0.1:3128"),
         ("linger", "soon", '--linger .* or "never"'),
-        ("linger", "-1", "number of seconds"),
-        ("linger", "nan", "number of seconds"),
+        ("linger", "-1", "must be a time"),
+        ("linger", "nan", "must be a time"),
         ("socket", "", "--socket '' is no text"),
         ("interpreter", "a\nb", "--interpreter .* is no text"),
     ],
