@@ -8,10 +8,15 @@ from telegram_bus.core.envelopes import ABSENT, Ack, AckError, Envelope, ErrorCo
 from telegram_bus.core.errors import ApiError, BusError, CommitUnknown, RequestRefused
 
 if TYPE_CHECKING:  # a follower reads answers, and needs neither for it
-    from telegram_bus.core.admission import Refuse
+    from telegram_bus.core.decisions import Refuse
     from telegram_bus.core.registry import Member, Provisioned, Registry
 
-__all__ = ["destination", "failed", "fault_of", "members", "refused"]
+__all__ = ["accepted", "destination", "failed", "fault_of", "members", "refused"]
+
+
+def accepted(envelope: Envelope, result: Any = ABSENT) -> Ack:
+    """The ack of what was done, with what came of it."""
+    return Ack(request_id=envelope.request_id, ok=True, result=result)
 
 
 def refused(envelope: Envelope, refusal: Refuse) -> Ack:

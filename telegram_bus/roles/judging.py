@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from telegram_bus.core import admission
-from telegram_bus.core.answers import failed, refused
+from telegram_bus.core import decisions
+from telegram_bus.core.answers import accepted, failed, refused
 from telegram_bus.core.envelopes import Ack, Envelope
 from telegram_bus.core.errors import BusError
 from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Caller, Denied, judge, judge_files
@@ -36,13 +36,13 @@ class Judging:
         self._registry = registry
         self._note = note
 
-    def answer(self, envelope: Envelope, decision: admission.Call | admission.Fetch, peer: Peer) -> Answer:
+    def answer(self, envelope: Envelope, decision: decisions.Call | decisions.Fetch, peer: Peer) -> Answer:
         """The answer to a call, or to who wants a file."""
-        if isinstance(decision, admission.Fetch):
+        if isinstance(decision, decisions.Fetch):
             return self._fetch(envelope, decision, peer)
         return self._call(envelope, decision, peer)
 
-    def _call(self, envelope: Envelope, decision: admission.Call, peer: Peer) -> Answer:
+    def _call(self, envelope: Envelope, decision: decisions.Call, peer: Peer) -> Answer:
         if decision.parts:
             decision = attrs.evolve(decision, enclosed=peer.descriptors)
         decision = _into_present_thread(decision)
@@ -54,7 +54,7 @@ class Judging:
             return lambda: self._call_after(recall, envelope, decision)
         return self._call_without_reply(envelope, decision, verdict)
 
-    def _fetch(self, envelope: Envelope, decision: admission.Fetch, peer: Peer) -> Answer:
+    def _fetch(self, envelope: Envelope, decision: decisions.Fetch, peer: Peer) -> Answer:
         member, file_id = decision.member, decision.file_id
         owned = self._ports.owned_by(member)
         recall = None
@@ -70,7 +70,7 @@ class Judging:
                     return self._not_theirs(envelope, member)
             try:
                 beside, resume = peer.descriptors, decision.resume
-                return _accepted(envelope, await self._ports.fetch_file(member, file_id, beside, resume=resume))
+                return accepted(envelope, await self._ports.fetch_file(member, file_id, beside, resume=resume))
             except BusError as fault:
                 return failed(envelope, fault, method="getFile", extended=True)
 
@@ -79,14 +79,14 @@ class Judging:
     def _not_theirs(self, envelope: Envelope, member: Member) -> Ack:
         self._refused(member, "getFile", "file_id", "must be that of a file of this follower's")
         message = "getFile: file_id: this file was not sent to this follower, or so long ago that it is forgotten"
-        return refused(envelope, admission.Refuse(message=message))
+        return refused(envelope, decisions.Refuse(message=message))
 
     def _refused(self, member: Member, method: str, field: str | None, rule: str) -> None:
         if self._note is not None:
             self._note(member.key, member.peer_pid or 0, method, field, rule)
 
     async def _call_after(
-        self, recall: Callable[[], Awaitable[None]], envelope: Envelope, decision: admission.Call
+        self, recall: Callable[[], Awaitable[None]], envelope: Envelope, decision: decisions.Call
     ) -> Ack:
         """Judge again, now that memory holds whose the messages and files are that the call names."""
         await recall()
@@ -96,16 +96,16 @@ class Judging:
         answer = self._call_without_reply(envelope, decision, verdict)
         return answer if isinstance(answer, Ack) else await answer()
 
-    def _call_without_reply(self, envelope: Envelope, decision: admission.Call, verdict: Denied) -> Answer:
+    def _call_without_reply(self, envelope: Envelope, decision: decisions.Call, verdict: Denied) -> Answer:
         """As Telegram does it where the message to reply to is gone: we may have forgotten whose it was."""
         args = _without_reply(decision.args)
         plain = self._judge(attrs.evolve(decision, args=args)) if args is not None else verdict
         if isinstance(plain, Allowed):
             return lambda: self._make(envelope, decision, plain)
         self._refused(decision.member, verdict.method, verdict.field, verdict.rule)
-        return refused(envelope, admission.Refuse(message=verdict.reason))
+        return refused(envelope, decisions.Refuse(message=verdict.reason))
 
-    def _judge(self, decision: admission.Call) -> Allowed | Denied:
+    def _judge(self, decision: decisions.Call) -> Allowed | Denied:
         member = decision.member
         caller = Caller(
             target=member.target,
@@ -117,12 +117,12 @@ class Judging:
             return judge_files(OWN, decision.args, [part.field for part in decision.parts], caller)
         return judge(OWN if member.extended else COMPATIBLE, decision.method, decision.args, caller)
 
-    async def _make(self, envelope: Envelope, asked: admission.Call, call: Allowed) -> Ack:
+    async def _make(self, envelope: Envelope, asked: decisions.Call, call: Allowed) -> Ack:
         try:
             enclosed = Enclosed(asked.parts, _descriptors(asked)) if asked.parts else None
             call = attrs.evolve(call, urgency=asked.urgency, patient=asked.member.extended)
             result = await self._ports.call_api(asked.member, call, envelope.request_id, asked.call_id, enclosed)
-            return _accepted(envelope, result)
+            return accepted(envelope, result)
         except BusError as fault:
             return failed(envelope, fault, method=call.api_method, extended=asked.member.extended)
 
@@ -136,15 +136,11 @@ def _without_reply(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     return (args[0], {name: value for name, value in body.items() if name != "reply_parameters"}, *args[2:])
 
 
-def _descriptors(asked: admission.Call) -> Descriptors:
+def _descriptors(asked: decisions.Call) -> Descriptors:
     return asked.enclosed if isinstance(asked.enclosed, Descriptors) else Descriptors()
 
 
-def _accepted(envelope: Envelope, result: Any) -> Ack:
-    return Ack(request_id=envelope.request_id, ok=True, result=result)
-
-
-def _into_present_thread(decision: admission.Call) -> admission.Call:
+def _into_present_thread(decision: decisions.Call) -> decisions.Call:
     """The call of a member that was given another thread meanwhile, into that one: it is its thread that it meant."""
     member, args = decision.member, decision.args
     body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}

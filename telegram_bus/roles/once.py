@@ -10,9 +10,9 @@ import attrs
 import trio
 
 from telegram_bus.core import ledger
-from telegram_bus.core.admission import Refuse
 from telegram_bus.core.answers import refused
 from telegram_bus.core.codec import encode
+from telegram_bus.core.decisions import Refuse
 from telegram_bus.core.envelopes import (
     Ack,
     Envelope,

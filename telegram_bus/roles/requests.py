@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 import attrs
 import trio
 
-from telegram_bus.core import admission
-from telegram_bus.core.answers import destination, failed, members, refused
-from telegram_bus.core.envelopes import ABSENT, Ack, Envelope, Heartbeat
+from telegram_bus.core import admission, decisions
+from telegram_bus.core.answers import accepted, destination, failed, members, refused
+from telegram_bus.core.envelopes import Ack, Envelope, Heartbeat
 from telegram_bus.core.errors import BusError
 from telegram_bus.core.extensions import Extension, FileGet, OperatorRequest, QuestionWait
 from telegram_bus.core.registry import STALE_AFTER_MS, Member, Registry, key_of
@@ -26,7 +26,7 @@ __all__ = ["MAX_WATCH_SECONDS", "LeaderPorts", "Requests"]
 MAX_WATCH_SECONDS: Final = 25.0
 """How long `x.members.list` may wait: less than the 30 s after which its asker gives up."""
 
-_LOST: Final = admission.Refuse(message="this process is not the leader any more: read leader.json and connect anew")
+_LOST: Final = decisions.Refuse(message="this process is not the leader any more: read leader.json and connect anew")
 
 
 class Requests:
@@ -85,7 +85,7 @@ class Requests:
             await self._changed.wait()
         return self.registry.revision
 
-    def _refuse(self, envelope: Envelope, refusal: admission.Refuse, peer: Peer) -> Ack:
+    def _refuse(self, envelope: Envelope, refusal: decisions.Refuse, peer: Peer) -> Ack:
         if refusal.broken is not None and self._note is not None:
             self._note(None, peer.pid, envelope.KIND, *refusal.broken)
         return refused(envelope, refusal)
@@ -94,44 +94,44 @@ class Requests:
         """Decides, and does at once what needs no waiting."""
         decision = admission.decide(envelope, self.registry, self._rules, peer_pid=peer.pid)
         match decision:
-            case admission.Refuse():
+            case decisions.Refuse():
                 return self._refuse(envelope, decision, peer)
-            case admission.Beat(member=member, slots=slots):
+            case decisions.Beat(member=member, slots=slots):
                 self._touch(member)
-                return _accepted(envelope, {"eligibleElectionSlots": slots})
-            case admission.ReportStatus():
-                return _accepted(envelope, self._ports.status())
-            case admission.ListMembers():
+                return accepted(envelope, {"eligibleElectionSlots": slots})
+            case decisions.ReportStatus():
+                return accepted(envelope, self._ports.status())
+            case decisions.ListMembers():
                 return self._list(envelope, decision)
-            case admission.Operate() | admission.Stop():
+            case decisions.Operate() | decisions.Stop():
                 return self._obey(envelope, decision)
-            case admission.Call() | admission.Fetch():
+            case decisions.Call() | decisions.Fetch():
                 self._touch(decision.member)
                 return self._judging.answer(envelope, decision, peer)
-            case admission.Resolve(member=member) | admission.Route(member=member) | admission.Serve(member=member):
+            case decisions.Resolve(member=member) | decisions.Route(member=member) | decisions.Serve(member=member):
                 self._touch(member)
                 return lambda: self._guarded(envelope, self._ask(envelope, decision))
-            case admission.Provision():
+            case decisions.Provision():
                 return lambda: self._guarded(envelope, self._register(envelope, decision, peer))
-            case admission.Leave():
+            case decisions.Leave():
                 return lambda: self._guarded(envelope, self._leave(envelope, decision))
-            case admission.ForwardTo():
+            case decisions.ForwardTo():
                 self._touch(decision.member)
                 return lambda: self._guarded(envelope, self._forward(envelope, decision))
-            case admission.Handoff():
+            case decisions.Handoff():
                 return lambda: self._guarded(envelope, self._hand_over(envelope, decision))
             case _:
                 assert_never(decision)
 
-    def _obey(self, envelope: Envelope, decision: admission.Operate | admission.Stop) -> Answer:
-        if isinstance(decision, admission.Operate):
+    def _obey(self, envelope: Envelope, decision: decisions.Operate | decisions.Stop) -> Answer:
+        if isinstance(decision, decisions.Operate):
             request = decision.request
             return lambda: self._guarded(envelope, self._operate(request))
         self._ports.request_stop()
-        return _accepted(envelope)
+        return accepted(envelope)
 
     async def _operate(self, request: OperatorRequest) -> Ack:
-        return _accepted(request, await self._ports.operate(request))
+        return accepted(request, await self._ports.operate(request))
 
     async def _guarded(self, envelope: Envelope, work: Awaitable[Ack]) -> Ack:
         try:
@@ -139,7 +139,7 @@ class Requests:
         except BusError as fault:
             return failed(envelope, fault)
 
-    async def _register(self, envelope: Envelope, decision: admission.Provision, peer: Peer) -> Ack:
+    async def _register(self, envelope: Envelope, decision: decisions.Provision, peer: Peer) -> Ack:
         registration = decision.registration
         async with self._turns.take(key_of(registration)):
             if not self._ports.leading():
@@ -152,58 +152,58 @@ class Requests:
             )
             self._wake()
             result = destination(provisioned, admitted.member.target)
-            return attrs.evolve(_accepted(envelope, result), protocol=self._rules.identity)
+            return attrs.evolve(accepted(envelope, result), protocol=self._rules.identity)
 
-    async def _leave(self, envelope: Envelope, decision: admission.Leave) -> Ack:
+    async def _leave(self, envelope: Envelope, decision: decisions.Leave) -> Ack:
         member = decision.member
         async with self._turns.take(member.key):
             if self.registry.get(member.instance_id) is not member:
                 message = f"{member.instance_id} was registered anew meanwhile; it stays"
-                return refused(envelope, admission.Refuse(message=message))
+                return refused(envelope, decisions.Refuse(message=message))
             if not self._ports.leading():
                 return refused(envelope, _LOST)
             await self._ports.retire(member)
             self.remove(member)
-            return _accepted(envelope)
+            return accepted(envelope)
 
-    async def _ask(self, envelope: Envelope, decision: admission.Resolve | admission.Route | admission.Serve) -> Ack:
+    async def _ask(self, envelope: Envelope, decision: decisions.Resolve | decisions.Route | decisions.Serve) -> Ack:
         match decision:
-            case admission.Resolve():
+            case decisions.Resolve():
                 extended = decision.main_chat and decision.member.extended
                 found = await self._ports.resolve(decision.member, decision.selector, main_chat=extended)
                 named = {"key": found.key, "name": found.name} if found.key is not None else {}
-                return _accepted(envelope, destination(None, found.target) | named)
-            case admission.Serve():
-                return _accepted(envelope, await self._ports.serve(decision.member, decision.request))
-            case admission.Route():
+                return accepted(envelope, destination(None, found.target) | named)
+            case decisions.Serve():
+                return accepted(envelope, await self._ports.serve(decision.member, decision.request))
+            case decisions.Route():
                 await self._ports.route(decision.member, decision.message)
-                return _accepted(envelope)
+                return accepted(envelope)
             case _:
                 assert_never(decision)
 
-    async def _forward(self, envelope: Envelope, decision: admission.ForwardTo) -> Ack:
+    async def _forward(self, envelope: Envelope, decision: decisions.ForwardTo) -> Ack:
         ack = await self._ports.forward(decision.member, decision.envelope)
         if ack.ok:
             self._touch(decision.member)
         return _passed_on(envelope, ack)
 
-    async def _hand_over(self, envelope: Envelope, decision: admission.Handoff) -> Ack:
+    async def _hand_over(self, envelope: Envelope, decision: decisions.Handoff) -> Ack:
         ack = await self._ports.forward(decision.recipient, decision.envelope)
         if ack.ok:
             self._touch(decision.donor)
             self._touch(decision.recipient)
         return _passed_on(envelope, ack)
 
-    def _list(self, envelope: Envelope, decision: admission.ListMembers) -> Answer:
+    def _list(self, envelope: Envelope, decision: decisions.ListMembers) -> Answer:
         seen = decision.after_revision
         if decision.wait_ms == 0 or seen is None or seen != self.registry.revision:
-            return _accepted(envelope, members(self.registry))
+            return accepted(envelope, members(self.registry))
         seconds = min(decision.wait_ms / 1000, MAX_WATCH_SECONDS)
 
         async def watch() -> Ack:
             with trio.move_on_after(seconds):
                 await self.wait_changed(seen)
-            return _accepted(envelope, members(self.registry))
+            return accepted(envelope, members(self.registry))
 
         return watch
 
@@ -213,10 +213,6 @@ class Requests:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
-
-
-def _accepted(envelope: Envelope, result: Any = ABSENT) -> Ack:
-    return Ack(request_id=envelope.request_id, ok=True, result=result)
 
 
 def _passed_on(envelope: Envelope, ack: Ack) -> Ack:

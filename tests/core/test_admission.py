@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from telegram_bus.core.admission import (
+from telegram_bus.core.admission import Rules, authorise, decide
+from telegram_bus.core.decisions import (
     Beat,
     Decision,
     ForwardTo,
@@ -15,11 +16,8 @@ from telegram_bus.core.admission import (
     Provision,
     Refuse,
     ReportStatus,
-    Rules,
     Serve,
     Stop,
-    authorise,
-    decide,
 )
 from telegram_bus.core.envelopes import (
     Ack,

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from telegram_bus.core.admission import Provision, Refuse, Rules, decide
+from telegram_bus.core.admission import Rules, decide
+from telegram_bus.core.decisions import Provision, Refuse
 from telegram_bus.core.envelopes import Ack, Register, Registration
 from telegram_bus.core.identity import ours
 from telegram_bus.core.ledger import Bounds, Ledger, Repeat

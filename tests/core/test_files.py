@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telegram_bus.core.admission import Call, Fetch, Refuse, Rules, decide
+from telegram_bus.core.admission import Rules, decide
+from telegram_bus.core.decisions import Call, Fetch, Refuse
 from telegram_bus.core.extensions import FileGet, FilePart, FileSend
 from telegram_bus.core.files import FileInfo, file_ids, files_of, numbered, safe_name
 from telegram_bus.core.identity import DURABLE_ADMISSION, EXTENSIONS

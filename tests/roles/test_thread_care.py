@@ -10,8 +10,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from telegram_bus.core.admission import Call
 from telegram_bus.core.bindings import Binding, CleanUp, Verdict
+from telegram_bus.core.decisions import Call
 from telegram_bus.core.envelopes import AgentSelector
 from telegram_bus.core.errors import ApiError, RequestRefused, StateError
 from telegram_bus.core.extensions import OperatorThreads
