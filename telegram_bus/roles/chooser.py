@@ -42,7 +42,8 @@ class Chooser:
     """Asks people once a place, and does once what they choose.
 
     `live` are the agents that may get a thread's messages, `bind` gives an agent a thread in the place of its present
-    one, `owner` knows whose a thread is, `given` hears of each update that gets an owner, before it is delivered.
+    one, `owner` knows whose a thread is, `given` hears of each update that gets an owner, before it is delivered,
+    `come` waits until the followers of the leader before have had time to come.
     """
 
     store: Store = field(repr=False)
@@ -54,6 +55,7 @@ class Chooser:
     owner: Callable[[int, int], str | None] = field(repr=False)
     given: Callable[[UpdateInfo, str], None] = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
+    come: Callable[[], Awaitable[None]] = field(repr=False)
     _turns: Turns = field(factory=Turns)
     _places: set[tuple[int, int]] = field(factory=set)  # where something waits
 
@@ -117,6 +119,9 @@ class Chooser:
         if said.verb in ("give", "bind"):
             agent = chooser.named(said.arg, self._choices(said.place))
             if agent is None:
+                await self.come()
+                agent = chooser.named(said.arg, self._choices(said.place))
+            if agent is None:
                 await self._show(place, message_id, "give0")
                 return "This agent is not here any more."
             return await self._give(place, message_id, agent, press, said.verb)
@@ -138,6 +143,12 @@ class Chooser:
     def _choices(self, place: int) -> list[Choice]:
         """Of the main chat those that share it; what was written there before there were threads is for all."""
         return (self.sharing.present() if place == MAIN else []) or self.live()
+
+    async def _choices_by_now(self, place: int) -> list[Choice]:
+        """Those; where a leader has just begun, nobody is offered only once its followers had time to find it."""
+        if not self._choices(place):
+            await self.come()
+        return self._choices(place)
 
     async def _give(
         self, place: tuple[int, int], message_id: int | None, agent: Choice, press: Press, verb: chooser.Verb
@@ -166,7 +177,7 @@ class Chooser:
             self.deliveries.take_over(evolve(update, owner_key=key), key)
 
     async def _ask(self, place: tuple[int, int], waiting: int) -> None:
-        choices = self._choices(place[1])
+        choices = await self._choices_by_now(place[1])
         params = self._question(place, waiting, choices)
         if place[1] != MAIN:
             params["message_thread_id"] = place[1]
@@ -214,7 +225,7 @@ class Chooser:
         waiting = await self.store.lobby.waiting_at(place, message_id)
         if waiting is None:
             return await self._close(place, message_id, None)
-        choices = self._choices(place[1])
+        choices = await self._choices_by_now(place[1])
         await self._edit(place[0], message_id, self._question(place, waiting, choices, page=page, binding=binding))
         return None if choices else "No agent is here yet."
 

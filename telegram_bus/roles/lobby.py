@@ -16,6 +16,7 @@ from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import BusError, RequestRefused, StateError
 from telegram_bus.core.routing import Deliver, Drop, Lobby, LobbyTopic, Rules, route
 from telegram_bus.core.updates import UpdateInfo, describe
+from telegram_bus.roles import overview
 from telegram_bus.roles.buttons import Press
 from telegram_bus.roles.chooser import Chooser
 from telegram_bus.roles.muting import ALL
@@ -108,6 +109,7 @@ class LobbyDesk:
             owner=self.term.threads.of_thread,
             given=self.term.note_given,
             now_ms=self.term.now_ms,
+            come=self._let_owners_come,
         )
         self.term.buttons.register(chooser.NOUN, self.chooser.press)
         self.term.buttons.register(chooser.USE, self._pressed_use)
@@ -167,7 +169,7 @@ class LobbyDesk:
         return all(binding.since_ms >= self.term.since_ms for binding in self.term.threads.all())
 
     async def _let_owners_come(self) -> None:
-        """Where a store was lost only the followers know which threads are theirs: they register soon."""
+        """The followers of the leader before register soon; where a store was lost only they know their threads."""
         opened = await self.term.opened.wait_for(lambda since: since is not None)
         assert opened is not None
         await trio.sleep_until(opened + PROMOTION_GRACE)
@@ -224,12 +226,12 @@ class LobbyDesk:
                 assert_never(topic)
 
     async def _say_of_agents(self, topic: lobby.Topic, info: UpdateInfo) -> None:
-        bus = self.term.bus_line()
+        bus = overview.bus_line(self.term)
         if topic == "status":
             await self.chooser.renew()  # who is told that messages wait for a choice shall find the question
             unowned = sum(one.waiting for one in await self.term.store.lobby.choosers())
             bus = evolve(bus, unowned=unowned)
-        said = lobby.answer(topic, bus, self.term.agent_lines(info.sender_id))
+        said = lobby.answer(topic, bus, overview.agent_lines(self.term, info.sender_id))
         if info.callback_id is not None:
             self.term.buttons.say(info.callback_id, said.text)
             return

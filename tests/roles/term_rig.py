@@ -25,7 +25,7 @@ from telegram_bus.roles.calls import Calls
 from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
-from telegram_bus.roles.lobby import LobbyDesk
+from telegram_bus.roles.lobby import PROMOTION_GRACE, LobbyDesk
 from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.term import Term
 from telegram_bus.roles.threads import Threads
@@ -129,7 +129,8 @@ class Rig:
 
 
 @asynccontextmanager
-async def running(rig: Rig, *, opened: bool = True) -> AsyncIterator[Rig]:
+async def running(rig: Rig, *, opened: bool = True, begun: bool = False) -> AsyncIterator[Rig]:
+    """As of a leader that has led for a while, or has just `begun`."""
     async with trio.open_nursery() as nursery:
         await rig.term.load()
         await rig.absences.load()
@@ -143,6 +144,6 @@ async def running(rig: Rig, *, opened: bool = True) -> AsyncIterator[Rig]:
         await nursery.start(rig.absences.run)
         if opened:
             rig.absences.note_open()
-            rig.term.opened.set(trio.current_time())
+            rig.term.opened.set(trio.current_time() - (0.0 if begun else PROMOTION_GRACE))
         yield rig
         nursery.cancel_scope.cancel("the test is over")

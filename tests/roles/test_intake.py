@@ -295,7 +295,7 @@ async def test_with_a_new_store_followers_have_a_moment_to_name_their_threads(
     comes: bool, autojump_clock: MockClock
 ) -> None:
     """Before a message in one of them is called nobody's."""
-    async with running(Rig()) as rig:
+    async with running(Rig(), begun=True) as rig:
         await rig.take(message(1, thread=55))
         assert rig.rows() == [(1, None, None)]
         if comes:
