@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
@@ -32,6 +33,12 @@ RETURN: Final = 6.0
 who ask for it each 1.5 s at least. As long as they keep coming it is `GRACE` after the last of them."""
 
 EXPIRY_EVERY: Final = 60.0
+
+SAID_WITHIN_MS: Final = 24 * 3600 * 1000
+"""What was set aside longer ago was said; names of what was said are known for twice that."""
+
+MOST_ASIDE: Final = 10_000
+"""Updates set aside that a new leader looks at."""
 
 _Event = tuple[Literal["left", "came", "kept"], str, int]
 """What happened to whom, and how many updates waited for it at that moment."""
@@ -86,17 +93,19 @@ class Absences:
                 self._looking.add(key)
                 self._channel[0].send_nowait(("kept", key, 1))
 
-    def set_aside(self, update: StoredUpdate, reason: str) -> None:
-        """Tell people that an update was set aside."""
+    def set_aside(self, update: StoredUpdate, reason: str, settled_ms: int) -> None:
+        """Tell people, once, that an update was set aside at that time."""
         key = update.owner_key or ""
         message_id = describe(loads(update.body)).message_id
-        self.notices.say(texts.set_aside(self.threads.name_of(key), reason), self._thread(key), message_id)
+        text = texts.set_aside(self.threads.name_of(key), reason)
+        self.notices.say(text, self._thread(key), message_id, name=f"aside:{update.seq}:{settled_ms}")
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep track until cancelled; behind `load`, and when deliveries know what waits."""
         async with trio.open_nursery() as nursery:
             task_status.started()
             self.note_kept(self.deliveries.owners())
+            nursery.start_soon(self._say_again)
             nursery.start_soon(self._keep_expiring)
             async for event, key, waiting in self._channel[1]:
                 if event == "kept":
@@ -171,11 +180,34 @@ class Absences:
                 log.warning("what has waited too long was not set aside: %s", error)
 
     async def _expire(self, seconds: float) -> None:
-        before = self.now_ms() - round(seconds * 1000)
+        now_ms = self.now_ms()
         for key in self.deliveries.owners():
-            gone = await self.deliveries.expire(key, before, f"{key} was away")
+            gone = await self.deliveries.expire(key, now_ms - round(seconds * 1000), now_ms, f"{key} was away")
             if gone:
-                self.notices.say(texts.expired(self.threads.name_of(key), gone, seconds), self._thread(key))
+                self._say_expired(key, gone, seconds, now_ms)
+
+    def _say_expired(self, key: str, count: int, seconds: float, settled_ms: int) -> None:
+        text = texts.expired(self.threads.name_of(key), count, seconds)
+        self.notices.say(text, self._thread(key), name=f"expired:{key}:{settled_ms}")
+
+    async def _say_again(self) -> None:
+        """What earlier leaders set aside and perhaps could not say any more; what was said is known by its name."""
+        try:
+            aside = await self.store.listed(aside=True, limit=MOST_ASIDE)
+        except StateError as error:
+            log.warning("whether all was said that was set aside is not known: %s", error)
+            return
+        since, expired = self.now_ms() - SAID_WITHIN_MS, Counter[tuple[str, int]]()
+        for one in aside:
+            settled_ms = one.settled_ms or 0
+            if settled_ms < since:
+                continue
+            if one.outcome == "expired":
+                expired[one.update.owner_key or "", settled_ms] += 1
+            else:
+                self.set_aside(one.update, one.reason or "", settled_ms)
+        for (key, settled_ms), count in expired.items():
+            self._say_expired(key, count, self.expire or 0.0, settled_ms)
 
     def _thread(self, key: str) -> int | None:
         """Where people are told of it; None: in the main chat, since no thread of its is there."""

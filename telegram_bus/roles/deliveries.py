@@ -104,8 +104,8 @@ class Deliveries:
     forward: Callable[[Member, Forward], Awaitable[Ack]] = field(repr=False)
     secret: str = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
-    aside: Callable[[StoredUpdate, str], None] = field(repr=False, default=lambda _update, _reason: None)
-    """Hears of each update that is set aside, and why."""
+    aside: Callable[[StoredUpdate, str, int], None] = field(repr=False, default=lambda *_: None)
+    """Hears of each update that is set aside, why, and when that was stored (ms)."""
     ails: Callable[[str | None], None] = field(repr=False, default=lambda _why: None)
     """Hears why the store cannot be used, and None once it can again."""
     _floor: int = 0
@@ -174,14 +174,14 @@ class Deliveries:
             box.amended[update.seq] = body
         box.frozen.pop(update.seq).set()
 
-    async def expire(self, key: str, before_ms: int, reason: str) -> int:
+    async def expire(self, key: str, before_ms: int, now_ms: int, reason: str) -> int:
         """Set aside what waits for an absent owner since before then; returns how many updates that were."""
         box = self._box(key)
         if box.busy or self.members.by_key(key) is not None:
             return 0
         box.busy = True  # an owner that comes now waits for the store's answer
         try:
-            return self._forget(box, await self.store.expire(key, before_ms, self.now_ms(), reason))
+            return self._forget(box, await self.store.expire(key, before_ms, now_ms, reason))
         finally:
             box.busy = False
             self._start(box)
@@ -284,14 +284,15 @@ class Deliveries:
 
     async def _settle(self, box: _Box, update: StoredUpdate, outcome: Outcome, reason: str | None) -> None:
         """Note the outcome; if we die before it is noted, the owner recognises the repetition by its id."""
-        settle = partial(self.store.settle, update.seq, outcome, self.now_ms(), reason)
+        now_ms = self.now_ms()
+        settle = partial(self.store.settle, update.seq, outcome, now_ms, reason)
         settled = await self._stubbornly(settle)
         crash.point("after-settle")
         if settled:  # else it was dropped meanwhile, and counted then
             box.unsettled -= 1
             box.held.discard(update.seq)
             if reason is not None:
-                self.aside(update, reason)
+                self.aside(update, reason, now_ms)
 
     async def _stubbornly(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do what the store has to do, again and again while its disk fails: a leader outlives a full disk."""

@@ -34,7 +34,7 @@ from telegram_bus.roles.files import FileLimits, Files
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.lobby import LobbyDesk
-from telegram_bus.roles.notices import Notices
+from telegram_bus.roles.notices import Notices, once_by
 from telegram_bus.roles.reception import Reception
 from telegram_bus.roles.record import ENDED
 from telegram_bus.roles.requests import Requests
@@ -161,6 +161,7 @@ class Leader:
         self.sender.dress = self._dress
         self.term.sharing.learn = self._look
         self.notices.threadless = lambda: self.term.sharing.everyone
+        self.notices.named = once_by(outbox)
         self.term.sharing.say = self.notices.say
         self.term.sharing.reseat = self._reseat
         self.term.sharing.returned = self._prove_threads
@@ -373,7 +374,7 @@ class Leader:
         from telegram_bus.roles.icons import Icons  # noqa: PLC0415 - for those who want them
 
         call = partial(self.sender.call, urgency="progress")
-        return Icons(store=self.store, threads=self.term.threads, call=call, state=self.term.agent_state)
+        return Icons(store=self.store, threads=self.term.threads, call=call, state=partial(overview.agent_state, self.term))
 
     async def _prove_threads(self) -> None:
         """Where there are threads again: those of the agents that are here may be others, or gone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import trio
@@ -11,9 +11,14 @@ from attrs import define, field, frozen
 
 from telegram_bus.botapi.polling import STOOD_DOWN, PollState
 from telegram_bus.core.errors import BusError, NotSent
+from telegram_bus.core.permissions import Allowed
+from telegram_bus.roles.outbox import Outbox
 from telegram_bus.roles.threads import Call
+from telegram_bus.store.outbox import LEADER
 
-__all__ = ["Notices"]
+__all__ = ["Notices", "once_by"]
+
+Named = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +36,17 @@ class _Notice:
     text: str
     thread_id: int | None
     reply_to: int | None
+    name: str | None
+
+
+def once_by(outbox: Outbox) -> Named:
+    """Sends a message under a name in the leader's own name: once in 48 h, whichever leaders die meanwhile."""
+
+    async def send(name: str, params: dict[str, Any]) -> None:
+        call = Allowed(method="call", args=("sendMessage", params), patient=True)
+        await outbox.once((LEADER, name), call, ["sendMessage"], durable=True, files=tuple)
+
+    return send
 
 
 @define(kw_only=True, eq=False)
@@ -41,16 +57,20 @@ class Notices:
     call: Call = field(repr=False)
     threadless: Callable[[], bool] = field(default=lambda: False, repr=False)
     """Whether the chat has no threads now, so that everything is said in the main chat."""
+    named: Named | None = field(default=None, repr=False)
+    """Sends what has a name; None: as the rest is sent."""
     _told: set[str] = field(factory=set)
     _channel: tuple[trio.MemorySendChannel[_Notice], trio.MemoryReceiveChannel[_Notice]] = field(
         factory=lambda: trio.open_memory_channel[_Notice](MOST)
     )
 
-    def say(self, text: str, thread_id: int | None = None, reply_to: int | None = None) -> None:
-        """Say it in a thread, or in the main chat."""
+    def say(
+        self, text: str, thread_id: int | None = None, reply_to: int | None = None, *, name: str | None = None
+    ) -> None:
+        """Say it in a thread, or in the main chat; under a name it is said once, by whatever leader."""
         log.info("to the chat: %s", text)
         try:
-            self._channel[0].send_nowait(_Notice(text, thread_id, reply_to))
+            self._channel[0].send_nowait(_Notice(text, thread_id, reply_to, name))
         except trio.WouldBlock:
             log.warning("the chat was not told: %s", text)
 
@@ -75,7 +95,10 @@ class Notices:
     async def _send(self, notice: _Notice) -> None:
         while True:
             try:
-                await self.call("sendMessage", self._params(notice), self.chat_id)
+                if notice.name is not None and self.named is not None:
+                    await self.named(notice.name, self._params(notice))
+                else:
+                    await self.call("sendMessage", self._params(notice), self.chat_id)
             except NotSent:
                 await trio.sleep(PAUSE)
                 continue

@@ -527,7 +527,7 @@ async def test_what_an_owner_keeps_refusing_is_set_aside_and_the_next_one_has_it
     rig: Rig, autojump_clock: MockClock
 ) -> None:
     told: list[tuple[int, str]] = []
-    rig.deliveries.aside = lambda update, reason: told.append((update.update_id, reason))
+    rig.deliveries.aside = lambda update, reason, _: told.append((update.update_id, reason))
 
     def picky(envelope: Forward) -> Ack:
         if envelope.delivery.source_update_id == 1:
