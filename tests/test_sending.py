@@ -275,11 +275,12 @@ async def test_another_file_takes_the_place_of_a_message_s(bus: Bus, telegram: T
 @pytest.mark.parametrize("mode", ["markdown", "Markdown", "md", ""])
 async def test_a_parse_mode_that_is_none_is_refused_with_what_is_meant(bus: Bus, telegram: Telegram, mode: Any) -> None:
     """Telegram would take the first two for its oldest markup, which reads Markdown in its own way."""
-    for act in (
+    acts: list[Any] = [
         lambda: bus.send("**x**", parse_mode=mode),
         lambda: bus.edit(1, "x", parse_mode=mode),
         lambda: bus.send_file(b"x", caption="x", parse_mode=mode),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(ValueError, match=r'"HTML" or "MarkdownV2".*markdown=True'):
             await act()
     assert telegram.calls == []

@@ -105,4 +105,4 @@ def _begin(db: Connection, now_ms: int) -> tuple[list[Spent], list[Hold], bool]:
         since = (now_ms - KEPT_MS,)
         recent = db.execute("SELECT 1 FROM messages WHERE sent_ms > ? LIMIT 1", since).fetchone()
         sure = recent is None and db.execute("SELECT 1 FROM calls WHERE since_ms > ? LIMIT 1", since).fetchone() is None
-    return [Spent(*row, bool(progress)) for *row, progress in spent], holds, sure
+    return [Spent(chat, weight, ended, bool(progress)) for chat, weight, ended, progress in spent], holds, sure

@@ -40,7 +40,7 @@ def run(bus: DemoBus, names: list[str], work: Callable[..., Awaitable[None]]) ->
 
 def test_what_an_agent_tells_another_one_stands_in_the_group_and_is_answered_there(bus: DemoBus) -> None:
     person = Client(bus.person.address)
-    group = person.address["group_id"]
+    group = bus.person.address["group_id"]
 
     async def work(nora: telegram_bus.Bus, otto: telegram_bus.Bus) -> None:
         told = await nora.tell("Otto", "look at this")
@@ -59,7 +59,7 @@ def test_what_an_agent_tells_another_one_stands_in_the_group_and_is_answered_the
 
 def test_scenario_74_a_question_that_is_open_is_asked_again_in_the_supergroup(bus: DemoBus) -> None:
     person = Client(bus.person.address)
-    group = person.address["group_id"]
+    group = bus.person.address["group_id"]
     answers: list[str] = []
 
     async def work(nora: telegram_bus.Bus) -> None:
