@@ -13,6 +13,7 @@ from urllib.parse import quote
 import h11
 import pytest
 import trio
+import trio.testing
 
 from telegram_bus.botapi.poller import run_poller
 from telegram_bus.botapi.transport import BotApi, open_api
@@ -20,6 +21,7 @@ from telegram_bus.core.errors import AnswerLost, ApiError, BusError, NotSent, Re
 from tests.botapi.loopback import Request, serve
 
 TOKEN = "123456789:SENTINEL-token_AAAAAAAAAAAAAAAAAAAAA"
+PATIENCE = 30.0
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +69,20 @@ async def test_a_poll_has_a_connection_of_its_own_and_names_its_window() -> None
         await api.call("getMe")
         first, second = server.requests
         assert first.stream is not second.stream
+
+
+async def test_scenario_47_a_hundred_slow_calls_hold_up_no_poll() -> None:
+    async def respond(request: Request) -> None:
+        await (echo if request.method == "getUpdates" else hang)(request)
+
+    async with serve(respond) as server, open_api(TOKEN, root=server.root) as api, trio.open_nursery() as nursery:
+        for _ in range(100):
+            nursery.start_soon(api.call, "sendDocument", {"chat_id": 1})
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        for offset in range(3):
+            with trio.fail_after(PATIENCE):
+                assert (await api.poll({"offset": offset}, 25.0))["fields"]["offset"] == str(offset)
+        nursery.cancel_scope.cancel("they hang for ever")
 
 
 async def test_refusals_carry_code_words_and_parameters() -> None:
@@ -128,6 +144,8 @@ async def test_an_answer_that_breaks_off_is_lost() -> None:
 async def test_cut_json_and_pages_of_gateways_are_lost_answers() -> None:
     assert type(await fault_of(lambda request: request.answer(b'{"ok":true,"result":{"mess'))) is AnswerLost
     assert type(await fault_of(lambda request: request.answer(b"<html>502</html>", status=502))) is AnswerLost
+    assert type(await fault_of(lambda request: request.answer(b"", status=504))) is AnswerLost
+    assert type(await fault_of(lambda request: request.answer(b""))) is AnswerLost
 
 
 async def test_bytes_that_are_no_http_are_a_lost_answer() -> None:

@@ -162,6 +162,18 @@ class WatchMachine(RuleBasedStateMachine):
         if isinstance(self.judgement, Probe):
             self.observe(2.0, lateness, probe, strange)
 
+    @rule()
+    def the_holder_dies_and_another_takes_its_place(self) -> None:
+        """What changes is whose lease it is: to the watch that is a renewal like any other."""
+        self.renewal += 1000
+
+    @rule()
+    def the_observer_dies_and_another_begins(self) -> None:
+        """It has seen nothing: the lease is counted anew."""
+        self.watch = Watch(since=self.now)
+        self.history.clear()
+        self.observe(0.0, 0.0, None, None)
+
     def silence(self) -> float:
         """How long, until now, nothing was renewed or answered and we were never late."""
         end, renewal, _, _ = self.history[-1]

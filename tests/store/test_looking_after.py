@@ -9,8 +9,18 @@ from pathlib import Path
 import attrs
 import pytest
 
-from telegram_bus.core.bindings import Binding
-from telegram_bus.store import Absence, Amendment, NewUpdate, Retention, open_inbox, open_store
+from telegram_bus.core.bindings import Binding, Creation
+from telegram_bus.store import (
+    Absence,
+    Amendment,
+    NewUpdate,
+    Repeat,
+    Retention,
+    Unknown,
+    open_inbox,
+    open_store,
+)
+from telegram_bus.store.database import Schema, open_database
 from telegram_bus.store.schema import INBOX, JOURNAL
 
 FIXTURES = Path(__file__).with_name("fixtures")
@@ -30,8 +40,8 @@ def restore(name: str, path: Path) -> None:
         old.executescript((FIXTURES / name).read_text())
 
 
-def beside(path: Path) -> list[Path]:
-    return list(path.parent.glob(f"{path.name}.version-1-*"))
+def beside(path: Path, version: int = 1) -> list[Path]:
+    return list(path.parent.glob(f"{path.name}.version-{version}-*"))
 
 
 async def test_a_journal_of_version_1_keeps_all_it_had(tmp_path: Path) -> None:
@@ -50,6 +60,48 @@ async def test_a_journal_of_version_1_keeps_all_it_had(tmp_path: Path) -> None:
     assert beside(path)
     with closing(sqlite3.connect(path)) as now:
         assert now.execute("PRAGMA user_version").fetchone() == (JOURNAL.version,)
+
+
+async def test_a_journal_of_version_2_keeps_all_it_had_and_says_again_what_nobody_can_tell(tmp_path: Path) -> None:
+    path = tmp_path / "bus.sqlite3"
+    restore("journal-2.sql", path)
+    async with open_store(path, holder="x") as store:
+        assert store.notice is None
+        assert (store.epoch, await store.offset()) == (8, 1237)
+        assert [one.update_id for one in await store.pending("builder", 10)] == [1234]
+        [waiting] = await store.pending("builder", 10)
+        assert waiting.attempts == 3
+        assert [one.update_id for one in await store.lobby.unattended(10)] == [1236]
+        [aside] = await store.listed(aside=True, limit=10)
+        assert (aside.update.update_id, aside.reason) == (1235, "builder refused it 20 times: full")
+        assert await store.absences() == [Absence(key="tester", since_ms=955, told=True)]
+        assert await store.threads_kept() == [
+            Binding("builder", -100, 11, "Builder", 900),
+            Creation("tester", -100, "Tester", 910, None),  # whether it was made is not known: it is looked for
+        ]
+        assert await store.claim_call("builder", "r1", "d", NOW) == Repeat(b'{"ok":true}')
+        assert await store.claim_call("builder", "r2", "e", NOW) == Unknown()
+        assert await store.owner_of(-100, 5) == "builder"
+        assert await store.admit_batch([update(1236)], 1238, 2_000) == []
+    assert beside(path, 2)
+
+
+@pytest.mark.parametrize(("name", "schema"), [("journal", JOURNAL), ("inbox", INBOX)])
+def test_a_database_of_each_earlier_version_becomes_what_a_new_one_is(
+    tmp_path: Path, name: str, schema: Schema
+) -> None:
+    def tables(path: Path) -> set[tuple[str, str, str]]:
+        with closing(open_database(path, schema).connection) as database:
+            rows = database.execute("SELECT type, name, sql FROM sqlite_master WHERE sql NOT NULL").fetchall()
+        return {(kind, what, " ".join(sql.replace('"', "").split())) for kind, what, sql in rows}
+
+    new = tables(tmp_path / "new")
+    earlier = range(1, schema.version)
+    assert list(earlier)
+    for version in earlier:
+        path = tmp_path / f"of-{version}"
+        restore(f"{name}-{version}.sql", path)
+        assert {row[:2] for row in tables(path)} == {row[:2] for row in new}
 
 
 async def test_an_inbox_of_version_1_keeps_what_waits(tmp_path: Path) -> None:
