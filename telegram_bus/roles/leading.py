@@ -374,7 +374,7 @@ class Leader:
         from telegram_bus.roles.icons import Icons  # noqa: PLC0415 - for those who want them
 
         call = partial(self.sender.call, urgency="progress")
-        return Icons(store=self.store, threads=self.term.threads, call=call, state=partial(overview.agent_state, self.term))
+        return Icons(store=self.store, threads=self.term.threads, call=call, state=self.term.agent_state)
 
     async def _prove_threads(self) -> None:
         """Where there are threads again: those of the agents that are here may be others, or gone."""
