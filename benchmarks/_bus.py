@@ -17,10 +17,10 @@ from attrs import frozen
 
 from benchmarks._leader import SECRET
 from telegram_bus.cli.asking import ask
-from telegram_bus.core.bindings import Changes
+from telegram_bus.core.bindings import Binding, Changes
 from telegram_bus.core.errors import NoLeader
 from telegram_bus.home import Home, Profile, atomic_write
-from telegram_bus.store import Binding, open_store
+from telegram_bus.store import open_store
 
 __all__ = ["FIRST_THREAD", "UNLIMITED", "Place", "bind", "cpu_seconds", "leading", "memory", "one_line", "running"]
 
