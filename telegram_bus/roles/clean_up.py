@@ -18,6 +18,7 @@ from telegram_bus.core.registry import Member
 from telegram_bus.home import Profile
 from telegram_bus.roles.deliveries import Members
 from telegram_bus.roles.threads import Threads
+from telegram_bus.store.lobby import SILENT
 
 __all__ = ["GRACE", "CleanUpPolicy", "CleanUps"]
 
@@ -32,9 +33,6 @@ AGAIN: Final = 15.0
 LOOK_AFTER: Final = 600.0
 """Seconds from a leader's beginning until it looks who died while nobody led: whatever starts with the machine, or is
 started anew by hand, is back by then."""
-
-SILENT: Final = "silent "
-"""Before a key, in what leaders remember: it fell silent and was not proven dead, so that the next one looks again."""
 
 REPLAY: Final = 5.0
 """Seconds that a new leader takes at most for what the last one left undone, before anybody may register with it."""

@@ -70,28 +70,19 @@ async def hand_over(term: Term, member: Member, request: UpdateHand) -> dict[str
 
 
 def _answer(term: Term, key: str) -> dict[str, Any]:
-    here, known = _names(term)
-    return {"key": key, "name": known.get(key, key), "present": key in here}
+    return {"key": key, "name": term.name_of(key), "present": term.registry.by_key(key) is not None}
 
 
 def _recipient(term: Term, member: Member, wanted: str) -> str:
     """The key of whom `wanted` names: somebody who is here, or else somebody who has a thread."""
-    here, known = _names(term)
+    here = [other.key for other in term.registry]
+    known = list(dict.fromkeys([*(binding.key for binding in term.threads.all()), *here]))
     for among in (here, known):
-        if wanted in among:
-            found = [wanted]
-        else:
-            found = [key for key, name in among.items() if name.casefold() == wanted.casefold()]
+        found = [wanted] if wanted in among else term.called(wanted, among)
         if found == [member.key]:
             raise RequestRefused(f"{wanted} is the follower that asks; work is given to another one")
         if len(found) > 1:
             raise RequestRefused(f"{len(found)} agents are called {wanted}; name one by its key: {', '.join(found)}")
         if found:
             return found[0]
-    raise RequestRefused(f"no agent is called {wanted}; there are: {', '.join(sorted(known.values()))}")
-
-
-def _names(term: Term) -> tuple[dict[str, str], dict[str, str]]:
-    """Keys and names: of those that are here, and also of those that have a thread."""
-    here = {other.key: other.registration.thread_name or other.key for other in term.registry}
-    return here, {binding.key: binding.name for binding in term.threads.all()} | here
+    raise RequestRefused(f"no agent is called {wanted}; there are: {', '.join(sorted(map(term.name_of, known)))}")

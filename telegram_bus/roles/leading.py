@@ -22,7 +22,7 @@ from telegram_bus.core.errors import StateError
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.core.routing import Rules
-from telegram_bus.roles import leadership
+from telegram_bus.roles import leadership, overview
 from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.audit import Audit
 from telegram_bus.roles.bot import BotFacts, hindrances, learn_bot
@@ -374,7 +374,9 @@ class Leader:
         from telegram_bus.roles.icons import Icons  # noqa: PLC0415 - for those who want them
 
         call = partial(self.sender.call, urgency="progress")
-        return Icons(store=self.store, threads=self.term.threads, call=call, state=self.term.agent_state)
+        return Icons(
+            store=self.store, threads=self.term.threads, call=call, state=partial(overview.agent_state, self.term)
+        )
 
     async def _prove_threads(self) -> None:
         """Where there are threads again: those of the agents that are here may be others, or gone."""

@@ -103,7 +103,7 @@ class Sharing:
 
     def present(self) -> list[Choice]:
         """The agents that share the main chat and are here."""
-        found = [Choice(member.key, self._name_of(member.key)) for member in self.members if member.shares]
+        found = [Choice(member.key, self.name_of(member.key)) for member in self.members if member.shares]
         return sorted(found, key=lambda one: one.name.casefold())
 
     def known(self) -> list[Choice]:
@@ -140,14 +140,14 @@ class Sharing:
             return body  # what goes into another agent's thread says itself who asks
         if method.startswith("send") and method != "sendChatAction":
             self.spoke_last = key
-        return sharing.signed(method, body, self._name_of(key), forum=self.forum)
+        return sharing.signed(method, body, self.name_of(key), forum=self.forum)
 
-    def _name_of(self, key: str) -> str:
-        """As a person may have named its thread while there were threads; else as the leader named it."""
-        member, binding = self.members.by_key(key), self.threads.of_key(key)
-        if binding is not None:
-            return binding.name
-        return _name(member) if member is not None else key
+    def name_of(self, key: str) -> str:
+        """What people call an agent: as a person may have named its thread; else as the leader did."""
+        member = self.members.by_key(key)
+        if member is not None and self.threads.of_key(key) is None:
+            return _name(member)
+        return self.threads.name_of(key)
 
     # -- modes
 

@@ -16,6 +16,7 @@ from telegram_bus.core.errors import RequestRefused
 from telegram_bus.core.extensions import AgentTell
 from telegram_bus.core.registry import Member
 from telegram_bus.core.updates import describe
+from telegram_bus.core.values import Number
 from telegram_bus.roles.ports import Found
 from telegram_bus.roles.sharing import SETTLED
 from telegram_bus.store import NewUpdate
@@ -41,19 +42,21 @@ def find(term: Term, member: Member, selector: AgentSelector, *, main_chat: bool
     everyone, why = term.sharing.everyone, term.sharing.why
     if everyone and not main_chat:
         raise RequestRefused(f"agents reach each other in threads, and there are none: {why}")
-    found = [] if everyone else [other for other in others if _has_thread(selector, other)]
-    shares = [other for other in others if (everyone or other.shares) and _is_called(term, other, selector)]
+    meant = _meant(term, selector, others)
+    found = [] if everyone else [other for other in meant if _has_thread(other, selector.chat_id)]
+    by_name = selector.thread_id is None
+    shares = [other for other in meant if by_name and (everyone or other.shares)]
     if not found and shares and not main_chat:
         raise RequestRefused(f"agents reach each other in threads, and {wanted} has none: {why or 'it gets one soon'}")
     if main_chat:
         found += [other for other in shares if other not in found]
     if not found:
-        here = ", ".join(sorted(other.registration.thread_name or other.key for other in term.registry))
+        here = ", ".join(sorted(term.name_of(other.key) for other in term.registry))
         raise RequestRefused(f"no other agent is called {wanted}; here are: {here}")
     if len(found) > 1:
         raise RequestRefused(f"{len(found)} agents are called {wanted}; name one by the id of its thread")
     if found[0] in shares:
-        return Found(Target(chat_id=term.threads.chat_id), found[0].key, term.name_of(found[0]))
+        return Found(Target(chat_id=term.threads.chat_id), found[0].key, term.name_of(found[0].key))
     assert found[0].target is not None
     return Found(found[0].target)
 
@@ -133,19 +136,15 @@ async def _admit(term: Term, member: Member, key: str, message: AgentMessage) ->
     term.deliveries.put(await term.store.admit_batch([update], None, term.now_ms()))
 
 
-def _is_called(term: Term, member: Member, selector: AgentSelector) -> bool:
-    """Whether a name is that of an agent without a thread, as people see it."""
-    wanted = selector.thread_name
-    return selector.thread_id is None and wanted is not None and term.name_of(member).casefold() == wanted.casefold()
-
-
-def _has_thread(selector: AgentSelector, member: Member) -> bool:
-    target = member.target
-    if target is None or target.thread_id is None:
-        return False
-    if selector.chat_id is not None and selector.chat_id != target.chat_id:
-        return False
+def _meant(term: Term, selector: AgentSelector, others: list[Member]) -> list[Member]:
+    """The agents that the selector names, wherever they are written to."""
     if selector.thread_id is not None:
-        return selector.thread_id == target.thread_id
-    name = member.registration.thread_name or ""
-    return name.casefold() == (selector.thread_name or "").casefold()
+        return [other for other in others if other.target is not None and other.target.thread_id == selector.thread_id]
+    keys = term.called(selector.thread_name or "", (other.key for other in others))
+    return [other for other in others if other.key in keys]
+
+
+def _has_thread(member: Member, chat_id: Number | None) -> bool:
+    """Whether the agent has a thread, in this chat (None: in any)."""
+    target = member.target
+    return target is not None and target.thread_id is not None and chat_id in (None, target.chat_id)

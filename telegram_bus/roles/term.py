@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,8 +35,7 @@ from telegram_bus.core.extensions import (
     UpdateHand,
 )
 from telegram_bus.core.files import file_ids
-from telegram_bus.core.health import Condition, LeaderState, worst_first
-from telegram_bus.core.lobby import AgentLine, BusLine
+from telegram_bus.core.health import LeaderState
 from telegram_bus.core.permissions import Allowed, Owned
 from telegram_bus.core.registry import Member, Provisioned, Registry, key_of
 from telegram_bus.core.threads import free_slot
@@ -70,9 +69,6 @@ from telegram_bus.wire.descriptors import Descriptors
 
 if TYPE_CHECKING:  # seldom needed
     from telegram_bus.roles.thread_care import ThreadCare
-
-if TYPE_CHECKING:
-    from telegram_bus.roles.icons import AgentState
 
 __all__ = ["Term", "now_ms"]
 
@@ -367,26 +363,6 @@ class Term:
 
     # -- for the leader itself
 
-    @property
-    def state(self) -> str:
-        """The state that people see."""
-        return self.conditions()[0].state
-
-    def conditions(self) -> list[Condition]:
-        """The states that people see, the worst first."""
-        polling = self.polling.value
-        now = Condition(polling.state, polling.detail) if polling is not None else Condition("starting")
-        more = [Condition(state, detail) for state, detail in self.troubles.items()]
-        if self.sharing.why is not None:
-            more.append(Condition("no threads", self.sharing.why))
-        if self.threads.outage is not None:
-            more.append(Condition("threads lost", self.threads.outage))
-        if (pause := self.calls.sender.pause()) is not None:
-            more.append(Condition("rate-limited", pause))
-        if self.stop_wanted.is_set():
-            more.append(Condition("stopping"))
-        return worst_first([now, *more])
-
     def note_trouble(self, state: LeaderState, detail: str | None) -> bool:
         """Something is wrong beside polling (None: not any more); True where that is news."""
         if detail is None:
@@ -401,10 +377,7 @@ class Term:
 
     def name_of_absent(self, key: str) -> str | None:
         """What people call a follower that is not here; None for one that is."""
-        if self.registry.by_key(key) is not None:
-            return None
-        binding = self.threads.of_key(key)
-        return binding.name if binding is not None else key
+        return self.threads.name_of(key) if self.registry.by_key(key) is None else None
 
     def given_to(self, chat_id: int, message_id: int, /) -> str | None:
         """The follower that was given a person's message lately."""
@@ -412,35 +385,13 @@ class Term:
 
     def choices(self) -> list[Choice]:
         """The agents that are here, by name."""
-        here = [Choice(member.key, self.name_of(member)) for member in self.registry]
+        here = [Choice(member.key, self.name_of(member.key)) for member in self.registry]
         return sorted(here, key=lambda one: one.name.casefold())
 
-    def name_of(self, member: Member) -> str:
-        """As a person may have named its thread; else as the leader did."""
-        binding = self.threads.of_key(member.key)
-        return binding.name if binding is not None else member.registration.thread_name or member.key
+    def name_of(self, key: str) -> str:
+        """What people call an agent, here or not."""
+        return self.sharing.name_of(key)
 
-    def agent_state(self, key: str) -> AgentState:
-        """What an agent is, for the icon of its thread."""
-        member = self.registry.by_key(key)
-        if member is None:
-            return "away"
-        doing = self.activities.of(key, member.instance_id)
-        if doing is not None:
-            return "waiting" if doing.needs_person else "busy"
-        return "busy" if self.deliveries.waiting(key) else "idle"
-
-    def bus_line(self) -> BusLine:
-        """The bus as a person sees it."""
-        return overview.bus_line(self)
-
-    def agent_lines(self, user_id: int | None = None) -> list[AgentLine]:
-        """The agents as this person sees them: those that are here first, then those that have a thread."""
-        return overview.agent_lines(self, user_id)
-
-    def since_poll(self) -> float | None:
-        """Seconds since Telegram last answered a poll."""
-        polling = self.polling.value
-        if polling is None or polling.last_completed is None:
-            return None
-        return trio.current_time() - polling.last_completed
+    def called(self, name: str, keys: Iterable[str]) -> list[str]:
+        """Those of the agents, by key, that people call so, whatever the case."""
+        return [key for key in keys if self.name_of(key).casefold() == name.casefold()]

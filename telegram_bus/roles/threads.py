@@ -377,11 +377,6 @@ class Threads:
         await self.note(self.book.closed(binding.thread_id, closed=False))
 
 
-def _explain(error: ApiError, name: str) -> str:
-    text = error.description.casefold()
-    remedy = next((remedy for sign, remedy in _REMEDIES if sign.casefold() in text), None)
-    said = f"no thread could be made for {name}: Telegram says {error.description!r}"
-    return f"{said}; {remedy}" if remedy else said
 def _may_be_kept(thread_id: object) -> TypeGuard[int]:
     """Whether a follower may say that this thread is its own: General is everybody's, and 0 and the like are no thread.
 
@@ -390,3 +385,8 @@ def _may_be_kept(thread_id: object) -> TypeGuard[int]:
     return type(thread_id) is int and GENERAL < thread_id <= MAX_SAFE_INTEGER
 
 
+def _explain(error: ApiError, name: str) -> str:
+    text = error.description.casefold()
+    remedy = next((remedy for sign, remedy in _REMEDIES if sign.casefold() in text), None)
+    said = f"no thread could be made for {name}: Telegram says {error.description!r}"
+    return f"{said}; {remedy}" if remedy else said

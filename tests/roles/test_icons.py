@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from telegram_bus.core.errors import ApiError
+from telegram_bus.roles import overview
 from telegram_bus.roles.icons import LOOK_EVERY, REST, STEADY, AgentState, Icons
 from tests.roles.term_rig import Rig, running
 
@@ -68,6 +69,6 @@ async def test_a_successor_changes_nothing_that_is_shown_and_a_refusal_is_not_re
 async def test_an_agent_is_idle_busy_or_away(rig: Rig) -> None:
     nora = rig.term.registry.by_key("nora")
     assert nora is not None
-    assert rig.term.agent_state("nora") == "idle"
+    assert overview.agent_state(rig.term, "nora") == "idle"
     rig.term.registry.remove(nora)
-    assert rig.term.agent_state("nora") == "away"
+    assert overview.agent_state(rig.term, "nora") == "away"

@@ -16,6 +16,7 @@ from telegram_bus.core.errors import ApiError, RequestRefused, StateError
 from telegram_bus.core.extensions import AgentTell
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
+from telegram_bus.roles import overview
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.ports import Found
 from telegram_bus.roles.sharing import AT_ONCE, LOOK_AGAIN, SETTLED
@@ -68,7 +69,7 @@ async def test_people_are_told_once_what_to_switch_on_and_agents_come_without_a_
     assert "/use NAME" in intro
     assert rig.telegram.made("createForumTopic") == []
     assert [member.target.thread_id for member in rig.term.registry if member.target] == [None, None]
-    assert rig.term.conditions()[0].state == "no threads"
+    assert overview.conditions(rig.term)[0].state == "no threads"
     await rig.term.sharing.note(PLAIN)
     await wait_all_tasks_blocked()
     assert len(rig.said) == 1

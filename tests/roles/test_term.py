@@ -16,7 +16,7 @@ from telegram_bus.core.errors import NotSent, RequestRefused, StateError
 from telegram_bus.core.identity import DURABLE_ADMISSION, ours
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
-from telegram_bus.roles import possessions
+from telegram_bus.roles import overview, possessions
 from telegram_bus.roles import term as term_module
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.telling import AGENT_MESSAGES
@@ -291,23 +291,23 @@ async def test_people_see_who_is_here_before_who_was(rig: Rig) -> None:
     """With the address of the thread and what waits there."""
     await rig.agent("amber", 13, here=False)
     await rig.take(message(1, thread=13))
-    lines = rig.term.agent_lines()
+    lines = overview.agent_lines(rig.term)
     assert [(line.name, line.online, line.waiting) for line in lines] == [
         ("nora", True, 0),
         ("otto", True, 0),
         ("amber", False, 1),
     ]
     assert lines[0].link == "https://t.me/c/1234/11"
-    assert rig.term.bus_line().waiting == 1
+    assert overview.bus_line(rig.term).waiting == 1
 
 
 async def test_the_state_is_that_of_polling_until_the_end(rig: Rig) -> None:
-    assert (rig.term.state, rig.term.bus_line().since_poll) == ("starting", None)
+    assert (overview.conditions(rig.term)[0].state, overview.bus_line(rig.term).since_poll) == ("starting", None)
     rig.term.polling.set(PollState(state="conflict", detail="another poller", since=0.0, last_completed=None))
-    line = rig.term.bus_line()
+    line = overview.bus_line(rig.term)
     assert (line.state, line.detail, line.since_poll) == ("conflict", "another poller", None)
     rig.term.request_stop()
-    assert rig.term.state == "stopping"
+    assert overview.conditions(rig.term)[0].state == "stopping"
     assert rig.term.leading()
 
 
@@ -319,12 +319,12 @@ async def test_the_worst_of_several_states_is_shown_and_all_are_told(rig: Rig) -
     status = rig.term.status()
     assert (status["state"], status["detail"]) == ("storage", "the disk is full")
     assert [one["state"] for one in status["states"]] == ["storage", "deaf", "serving"]
-    assert rig.term.bus_line().state == "storage"
+    assert overview.bus_line(rig.term).state == "storage"
     assert rig.term.note_trouble("storage", None)
     assert not rig.term.note_trouble("storage", None)
-    assert (rig.term.state, rig.term.status()["detail"]) == ("deaf", "4 wait")
+    assert (overview.conditions(rig.term)[0].state, rig.term.status()["detail"]) == ("deaf", "4 wait")
     rig.term.request_stop()
-    assert rig.term.state == "stopping"
+    assert overview.conditions(rig.term)[0].state == "stopping"
 
 
 async def test_a_disk_that_fails_for_deliveries_shows_until_it_is_mended(rig: Rig, autojump_clock: MockClock) -> None:

@@ -17,6 +17,7 @@ from telegram_bus.core.errors import ApiError, RequestRefused, StateError
 from telegram_bus.core.extensions import OperatorThreads
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.locks import FileLock
+from telegram_bus.roles import overview
 from telegram_bus.roles.judging import _into_present_thread
 from telegram_bus.roles.topic_names import place_of, wanted_name
 from telegram_bus.roles.visibility import Visibility
@@ -253,10 +254,10 @@ async def test_an_outage_of_threads_is_a_state_that_people_see() -> None:
     async with term_running(TermRig()) as rig:
         rig.term.threads.note_outage("3 threads are gone at once")
         assert ("threads lost", "3 threads are gone at once") in [
-            (one.state, one.detail) for one in rig.term.conditions()
+            (one.state, one.detail) for one in overview.conditions(rig.term)
         ]
         rig.term.threads.note_outage(None)
-        assert "threads lost" not in [one.state for one in rig.term.conditions()]
+        assert "threads lost" not in [one.state for one in overview.conditions(rig.term)]
 
 
 # -- names
