@@ -197,8 +197,7 @@ class Session:
         try:
             answer = self._respond(envelope, peer)
         except Exception as fault:  # a fault in answering one request must not cost the others theirs
-            log.exception("cannot answer a %s", envelope.KIND)
-            answer = _failure(envelope.request_id, fault)
+            answer = _failed(envelope, fault)
         if isinstance(answer, Ack):
             if beside is not None:
                 beside.close()
@@ -238,8 +237,7 @@ class Session:
         try:
             ack = await work()
         except Exception as fault:  # as above
-            log.exception("cannot answer a %s", envelope.KIND)
-            ack = _failure(envelope.request_id, fault)
+            ack = _failed(envelope, fault)
         finally:
             self._in_flight -= 1
             self._in_flight_bytes -= size
@@ -291,6 +289,15 @@ class Session:
         if self._seated:
             self._seated = False
             self._crowd.seats.release()
+
+
+def _failed(envelope: Envelope, fault: Exception) -> Ack:
+    """The answer to a request that failed; what its peer has brought about fills no log with where it was noticed."""
+    if isinstance(fault, BusError):
+        log.warning("a %s failed: %s", envelope.KIND, fault)
+    else:
+        log.exception("cannot answer a %s", envelope.KIND)
+    return _failure(envelope.request_id, fault)
 
 
 def _failure(request_id: str, fault: Exception) -> Ack:

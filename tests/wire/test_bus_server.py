@@ -98,6 +98,7 @@ async def test_a_failing_responder_is_a_refusal(
     assert message in ack["message"]
     assert (await peer.ask(heartbeat("a")))["ok"] is True
     assert "follower.callApi" in caplog.text
+    assert ("Traceback" in caplog.text) is isinstance(fault, KeyError), "what a peer brings about fills no log"
 
 
 async def test_a_result_that_json_cannot_say_is_a_refusal(server: Server) -> None:
