@@ -85,9 +85,7 @@ def decode(line: bytes | bytearray | memoryview) -> Envelope:
 
 def encode(envelope: Envelope) -> bytes:
     """The line of an envelope, with its newline. Raises InvalidEnvelope when it is nested too deeply to be written."""
-    cls = type(envelope)
-    raw: dict[str, Any] = {"kind": cls.KIND}
-    raw.update(writer(cls)(envelope))
+    raw = writer(type(envelope))(envelope)
     try:
         return orjson.dumps(raw, option=orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:
