@@ -12,7 +12,8 @@ import trio
 from telegram_bus.core.errors import BusError, single_fault
 from telegram_bus.core.extensions import TypingHold
 from telegram_bus.followers.keyboards import new_key
-from telegram_bus.roles.member import Member, Session
+from telegram_bus.roles.member import Member
+from telegram_bus.roles.session import Session
 
 __all__ = ["typing_for"]
 

@@ -6,7 +6,6 @@ import itertools
 import logging
 import os
 import random
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any, Final, Literal
 import trio
 from attrs import define, field, frozen
 
-from telegram_bus import crash, home
+from telegram_bus import home
 from telegram_bus.core import identity, receiving
 from telegram_bus.core.answers import fault_of
 from telegram_bus.core.election import head_start
@@ -23,11 +22,8 @@ from telegram_bus.core.envelopes import (
     Ack,
     AckError,
     CallApi,
-    Disconnect,
     Envelope,
-    Heartbeat,
     ProtocolIdentity,
-    Register,
     Registration,
     Target,
 )
@@ -42,17 +38,18 @@ from telegram_bus.core.errors import (
 )
 from telegram_bus.core.extensions import Carrying, Extension, OwnRequest
 from telegram_bus.roles.seat import HeldSeat
+from telegram_bus.roles.session import Session, now_ms, register
 from telegram_bus.roles.starter import LeaderStopped, ensure_leader
 from telegram_bus.roles.unread import LIMIT as UNREAD_LIMIT
 from telegram_bus.roles.unread import Unread
 from telegram_bus.roles.vigil import SILENCE, watch_silent_leader
 from telegram_bus.roles.watched import Watched
 from telegram_bus.store.inbox import Inbox
-from telegram_bus.wire.client import BusClient, open_client, request_once
+from telegram_bus.wire.client import BusClient, open_client
 from telegram_bus.wire.endpoint import Endpoint, open_endpoint
 from telegram_bus.wire.server import Answer, Peer, serve_bus
 
-__all__ = ["Member", "MemberState", "Phase", "Session"]
+__all__ = ["Member", "MemberState", "Phase"]
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +58,6 @@ Phase = Literal["connecting", "serving", "no leader", "stopped", "refused", "lef
 _EXTENDED: Final = (Extension, Carrying, OwnRequest)
 
 HEARTBEAT: Final = 1.0  # protocol section 10
-REGISTRATION_LIMIT: Final = 30.0  # protocol section 1: how long a follower waits for its registration
 FAREWELL: Final = 1.0  # for the last request of a follower that leaves
 LONG_ALONE: Final = 3.0  # a successor takes a second or two; longer than this is worth a line
 FIRST_PAUSE: Final = 0.05
@@ -80,32 +76,6 @@ class MemberState:
     reason: str | None = None
 
 
-@frozen(kw_only=True, eq=False)
-class Session:
-    """One registration with one leader: what a request in its name needs."""
-
-    client: BusClient = field(repr=False)
-    instance_id: str
-    generation: str
-    secret: str = field(repr=False)
-    leader: ProtocolIdentity
-
-    @property
-    def remembers_calls(self) -> bool:
-        """Whether this leader knows each call by its id, also one that an earlier leader took."""
-        return identity.EXTENSIONS in self.leader.capabilities
-
-    def fields(self, request_id: str) -> dict[str, Any]:
-        """The fields that every fenced request shares."""
-        return {
-            "request_id": request_id,
-            "auth": self.secret,
-            "instance_id": self.instance_id,
-            "registration_generation": self.generation,
-            "sent_at_ms": _now_ms(),
-        }
-
-
 def _later(request_id: str, why: str) -> Ack:
     """A refusal that says nothing against the update, so that the leader does not count it."""
     return Ack(request_id=request_id, ok=False, message=why, error=AckError(code="ledger-overloaded"))
@@ -113,10 +83,6 @@ def _later(request_id: str, why: str) -> Ack:
 
 class _RegisterAgain(Exception):
     """The leader does not know this registration (any more)."""
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @define(kw_only=True, eq=False)
@@ -190,7 +156,7 @@ class Member:
                 continue
             if ack.ok:
                 return ack
-            if ack.error is None and not await self._is_registered(session):
+            if ack.error is None and not await session.is_known():
                 await self._leave(session)
                 continue
             raise fault_of(ack)
@@ -209,13 +175,6 @@ class Member:
     async def _leave(self, session: Session) -> None:
         """Wait until another session stands in this one's place."""
         await self.session.wait_for(lambda current: current is not session)
-
-    async def _is_registered(self, session: Session) -> bool:
-        """Whether the leader still knows this registration: a refused request may mean that it does not."""
-        try:
-            return (await session.client.request(Heartbeat(**session.fields(self.next_id())))).ok
-        except (NotSent, AnswerLost):
-            return False
 
     # -- the endpoint
 
@@ -311,7 +270,7 @@ class Member:
             self.session.set(None)
             if not gone:
                 with trio.move_on_after(FAREWELL, shield=True):
-                    await self._say_goodbye(session, endpoint)
+                    await session.say_goodbye(endpoint)
         raise NoLeader("the connection to the leader ended")
 
     async def _register(self, client: BusClient, public: str, secret: str) -> Session:
@@ -320,41 +279,25 @@ class Member:
         self._receiving = receiving.Seat(
             key=self.seat.key, instance_id=self.seat.instance_id, generation=generation, secret=secret
         )
-        request = Register(
-            request_id=generation,
-            auth=secret,
-            registration=Registration(
-                instance_id=self.seat.instance_id,
-                connected_at_ms=_now_ms(),
-                profile_key=self.seat.key,
-                thread_name=self.thread_name,
-                slot=self._slot,
-                cwd=_working_directory(),
-                pid=self.seat.pid,
-                target=self.target.value,
-                bus_socket_path=public,
-                registration_generation=generation,
-                protocol=self.identity,
-                process_birth_id=self.seat.birth_id,
-            ),
-        )
-        with trio.fail_after(REGISTRATION_LIMIT):
-            ack = await client.request(request)
-        if not ack.ok:
-            raise fault_of(ack)
-        verdict = identity.compatible(self.identity, ack.protocol)
-        if isinstance(verdict, identity.Incompatible) or ack.protocol is None:
-            why = verdict.reason if isinstance(verdict, identity.Incompatible) else "missing-identity"
-            raise RequestRefused(f"the leader speaks another protocol ({why}); update the older side")
-        crash.point("after-register")
-        self._take_place(ack.result)
-        return Session(
-            client=client,
+        registration = Registration(
             instance_id=self.seat.instance_id,
-            generation=generation,
-            secret=secret,
-            leader=ack.protocol,
+            connected_at_ms=now_ms(),
+            profile_key=self.seat.key,
+            thread_name=self.thread_name,
+            slot=self._slot,
+            cwd=_working_directory(),
+            pid=self.seat.pid,
+            target=self.target.value,
+            bus_socket_path=public,
+            registration_generation=generation,
+            protocol=self.identity,
+            process_birth_id=self.seat.birth_id,
         )
+        session, place = await register(
+            client, registration, generation=generation, secret=secret, ours=self.identity, next_id=self.next_id
+        )
+        self._take_place(place)
+        return session
 
     def _take_place(self, result: object) -> None:
         """Remember the thread and slot that the leader gave, for it and for its successors."""
@@ -395,23 +338,13 @@ class Member:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch)
             with trio.move_on_after(SILENCE), suppress(NotSent, AnswerLost):
-                ack = await session.client.request(Heartbeat(**session.fields(self.next_id())))
+                ack = await session.beat()
             nursery.cancel_scope.cancel("it was answered, or never will be")
         return ack
 
     def _note_slots(self, result: object) -> None:
         slots = result.get("eligibleElectionSlots") if isinstance(result, dict) else None
         self._slots = tuple(slot for slot in slots if isinstance(slot, str)) if isinstance(slots, list) else ()
-
-    async def _say_goodbye(self, session: Session, endpoint: str) -> None:
-        """Tell a leader that still listens that this registration ends.
-
-        Over a connection of its own: whoever cancelled this follower cancelled the tasks of its client too.
-        """
-        try:
-            await request_once(endpoint, Disconnect(**session.fields(self.next_id())))
-        except BusError:
-            log.debug("the leader went before this follower could say goodbye")
 
 
 def _working_directory() -> str | None:
