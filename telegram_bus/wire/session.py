@@ -196,8 +196,12 @@ class Session:
             peer = attrs.evolve(peer, descriptors=beside)
         try:
             answer = self._respond(envelope, peer)
+        except BusError as fault:  # of its peer's making, which shall not fill the log with where it was noticed
+            log.warning("a %s failed: %s", envelope.KIND, fault)
+            answer = _failure(envelope.request_id, fault)
         except Exception as fault:  # a fault in answering one request must not cost the others theirs
-            answer = _failed(envelope, fault)
+            log.exception("cannot answer a %s", envelope.KIND)
+            answer = _failure(envelope.request_id, fault)
         if isinstance(answer, Ack):
             if beside is not None:
                 beside.close()
@@ -236,8 +240,12 @@ class Session:
     ) -> None:
         try:
             ack = await work()
+        except BusError as fault:  # as above
+            log.warning("a %s failed: %s", envelope.KIND, fault)
+            ack = _failure(envelope.request_id, fault)
         except Exception as fault:  # as above
-            ack = _failed(envelope, fault)
+            log.exception("cannot answer a %s", envelope.KIND)
+            ack = _failure(envelope.request_id, fault)
         finally:
             self._in_flight -= 1
             self._in_flight_bytes -= size
@@ -289,15 +297,6 @@ class Session:
         if self._seated:
             self._seated = False
             self._crowd.seats.release()
-
-
-def _failed(envelope: Envelope, fault: Exception) -> Ack:
-    """The answer to a request that failed; what its peer has brought about fills no log with where it was noticed."""
-    if isinstance(fault, BusError):
-        log.warning("a %s failed: %s", envelope.KIND, fault)
-    else:
-        log.exception("cannot answer a %s", envelope.KIND)
-    return _failure(envelope.request_id, fault)
 
 
 def _failure(request_id: str, fault: Exception) -> Ack:
