@@ -93,10 +93,8 @@ def bounded_text(least: int, most: int | None = None) -> Check:
     wanted = f"must be a string of {least} to {most} characters" if most else "must be a string that is not empty"
 
     def check(value: Any) -> str:
-        if type(value) is str:
-            count = units(value)
-            if least <= count and (most is None or count <= most):
-                return value
+        if type(value) is str and least <= units(value) and (most is None or units(value) <= most):
+            return value
         raise Mismatch(wanted)
 
     return check
@@ -165,8 +163,6 @@ def safe_integer(least: int | None = None) -> Check:
     bottom = -MAX_SAFE_INTEGER if least is None else least
 
     def check(value: Any) -> int:
-        if type(value) is int and bottom <= value <= MAX_SAFE_INTEGER:
-            return value
         try:
             found = integer(value)
         except Mismatch:

@@ -85,7 +85,9 @@ def decode(line: bytes | bytearray | memoryview) -> Envelope:
 
 def encode(envelope: Envelope) -> bytes:
     """The line of an envelope, with its newline. Raises InvalidEnvelope when it is nested too deeply to be written."""
-    raw = writer(type(envelope))(envelope)
+    cls = type(envelope)
+    raw: dict[str, Any] = {"kind": cls.KIND}
+    raw.update(writer(cls)(envelope))
     try:
         return orjson.dumps(raw, option=orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:

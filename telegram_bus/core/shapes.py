@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import attrs
+import cattrs
+from cattrs.fns import identity
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from telegram_bus.core import checks, envelopes, extensions, payloads, values
 from telegram_bus.core.checks import Check, Mismatch
-from telegram_bus.core.compiled import Read, Write, Writer, compile_reader, compile_writer
 
-__all__ = ["reader", "write_payload", "writer"]
+__all__ = ["Writer", "reader", "write_payload", "writer"]
+
+Writer = Callable[[Any], dict[str, Any]]
 
 _positive = checks.safe_integer(1)
 _natural = checks.safe_integer(0)
@@ -103,6 +107,7 @@ _ALL_STRICT: Final = (payloads.Work, payloads.AdmissionReceipt)
 
 _readers: Final[dict[type, Check]] = {}
 _writers: Final[dict[type, Writer]] = {}
+_converter: Final = cattrs.Converter(detailed_validation=False)
 
 
 def reader(cls: type) -> Check:
@@ -127,39 +132,41 @@ def _make_reader(cls: type) -> Check:
     A field's check follows from its type, less what `_CONSTRAINED` says; a field with a default is dropped when it
     is ill-typed, unless `_STRICT` names it.
     """
+    overrides: dict[str, Any] = {}
     strict = _STRICT.get(cls, frozenset())
-    all_strict = issubclass(cls, _ALL_STRICT)
-    return compile_reader(
-        cls,
-        [
-            Read(
-                name=attribute.name,
-                wire=_camel(attribute.name),
-                check=_constraint(cls, attribute.name) or _check_for(attribute.type),
-                default=attribute.default,
-                droppable=attribute.default is None and attribute.name not in strict and not all_strict,
-            )
-            for attribute in _fields(cls)
-        ],
+    for attribute in _fields(cls):
+        check = _constraint(cls, attribute.name) or _check_for(attribute.type)
+        optional = attribute.default is None and attribute.name not in strict and not issubclass(cls, _ALL_STRICT)
+        name = _camel(attribute.name)
+        overrides[attribute.name] = override(
+            rename=name, struct_hook=_dropping(check) if optional else _naming(name, check)
+        )
+    structure: Callable[[Any, type], Any] = make_dict_structure_fn(
+        cls, _converter, _cattrs_detailed_validation=False, **overrides
     )
+
+    def read(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Mismatch("must be an object")
+        try:
+            return structure(value, cls)
+        except KeyError as fault:
+            raise Mismatch("is missing", str(fault.args[0])) from None
+
+    return read
 
 
 def _make_writer(cls: type) -> Writer:
     """What `writer` returns: fields that hold their default are left out (but never capabilities)."""
-    first = {"kind": cls.KIND} if issubclass(cls, envelopes.Envelope) else {}
-    return compile_writer(
-        cls,
-        [
-            Write(
-                name=attribute.name,
-                wire=_camel(attribute.name),
-                write=_writer_for(attribute.type),
-                default=attrs.NOTHING if attribute.name == "capabilities" else attribute.default,
-            )
-            for attribute in _fields(cls)
-        ],
-        first,
-    )
+    overrides: dict[str, Any] = {
+        attribute.name: override(
+            rename=_camel(attribute.name),
+            unstruct_hook=_writer_for(attribute.type),
+            omit_if_default=attribute.name != "capabilities",
+        )
+        for attribute in _fields(cls)
+    }
+    return make_dict_unstructure_fn(cls, _converter, **overrides)
 
 
 def write_payload(payload: payloads.Payload) -> dict[str, Any]:
@@ -212,8 +219,27 @@ def _constraint(cls: type, name: str) -> Check | None:
     return None
 
 
-def _writer_for(annotation: Any) -> Callable[[Any], Any] | None:
-    """What writes a value of this type; None: it is JSON as it is."""
+def _naming(name: str, check: Check) -> Callable[[Any, Any], Any]:
+    def hook(value: Any, _type: Any) -> Any:
+        try:
+            return check(value)
+        except Mismatch as fault:
+            raise fault.inside(name) from None
+
+    return hook
+
+
+def _dropping(check: Check) -> Callable[[Any, Any], Any]:
+    def hook(value: Any, _type: Any) -> Any:
+        try:
+            return check(value)
+        except Mismatch:
+            return None
+
+    return hook
+
+
+def _writer_for(annotation: Any) -> Callable[[Any], Any]:
     annotation = _plain(annotation)
     if annotation == payloads.Payload:
         return write_payload
@@ -221,8 +247,8 @@ def _writer_for(annotation: Any) -> Callable[[Any], Any] | None:
         return _write_content
     if get_origin(annotation) is tuple and get_args(annotation)[0] is not Any:
         write = _writer_for(get_args(annotation)[0])
-        return None if write is None else lambda items: [write(item) for item in items]
-    return writer(annotation) if attrs.has(annotation) else None
+        return identity if write is identity else lambda items: [write(item) for item in items]
+    return writer(annotation) if attrs.has(annotation) else identity
 
 
 def _read_payload(value: Any) -> payloads.Payload:
