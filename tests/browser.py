@@ -12,9 +12,9 @@ import pytest
 from tests.require import missing
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
-__all__ = ["chromium"]
+__all__ = ["chromium", "opened"]
 
 # Without the flags for background work Chromium asks for hosts that a closed network refuses, many at a time.
 FLAGS = (
@@ -36,6 +36,24 @@ def chromium() -> Iterator[Browser]:
         started = running.chromium.launch(executable_path=program, args=FLAGS)
         yield started
         started.close()
+
+
+@contextmanager
+def opened(browser: Browser, address: str) -> Iterator[Page]:
+    """The page at that address; it must not complain about anything."""
+    complaints: list[str] = []
+    # Without animations: a click waits until what it hits stands still.
+    context = browser.new_context(viewport={"width": 1200, "height": 800}, reduced_motion="reduce")
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    try:
+        page.goto(address)
+        page.wait_for_selector(".thread")
+        yield page
+    finally:
+        context.close()
+    assert complaints == []
 
 
 def _has_playwright() -> bool:

@@ -10,9 +10,7 @@ import re
 import signal
 import sqlite3
 import sys
-from collections.abc import Iterator
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -33,17 +31,14 @@ from telegram_bus.roles.leadership import bot_lock_path, hold_leadership
 from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.settings import load_settings, store_settings
 from telegram_bus.store import NewUpdate, open_store
-from telegram_bus.testing import Sandbox
 from tests.botapi.test_poller import CONFLICT, ScriptedTelegram, updates
-from tests.e2e.test_faults import PATIENCE, Machine, until
 from tests.fakes import CHAT, FakeTelegram, message
 from tests.roles.term_rig import Rig, running
 
 ROOT: Final = Path(__file__).parent
 
-OVERLAP: Final = 0.05  # seconds for the sandbox to notice that a connection has ended
-
 PROVEN: Final[dict[int, tuple[str, ...]]] = {
+    1: ("e2e/test_scenarios_leading.py::test_scenario_1_many_that_start_at_once_have_one_poller",),
     2: ("e2e/test_succession.py::test_three_followers_go_on_in_their_threads_when_the_leader_is_killed",),
     4: (
         "botapi/test_poller.py::test_lost_leadership_ends_it",
@@ -68,8 +63,13 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "botapi/test_poller.py::test_a_webhook_is_removed_only_when_a_person_wants_it",
     ),
     17: ("roles/test_starter.py::test_programs_that_a_follower_wraps_never_start_a_leader",),
+    20: ("e2e/test_scenarios_leading.py::test_scenario_20_followers_return_whatever_becomes_of_their_leader",),
+    22: ("e2e/test_scenarios_leading.py::test_scenario_22_a_leader_whose_terminal_closes_ends",),
     23: ("roles/test_starter.py::test_twenty_at_once_start_one_leader",),
     25: ("roles/test_member.py::test_an_update_is_acknowledged_with_its_receipt_once_it_is_stored",),
+    26: ("e2e/test_scenarios_leading.py::test_scenario_26_a_batch_that_comes_again_is_handled_once",),
+    28: ("e2e/test_scenarios_leading.py::test_scenario_28_a_backlog_is_kept_with_its_age_or_dropped_by_choice",),
+    29: ("e2e/test_scenarios_leading.py::test_scenario_29_what_comes_while_its_owner_is_away_is_kept_and_told_once",),
     31: (
         "roles/test_calls.py::test_what_is_not_known_stays_so",
         "roles/test_outbox.py::test_scenario_31_unknown_is_told_once_and_sent_again_by_one_press",
@@ -140,13 +140,13 @@ PROVEN: Final[dict[int, tuple[str, ...]]] = {
         "roles/test_chooser.py::test_who_is_chosen_gets_all_of_it_in_order_and_once",
         "roles/test_chooser.py::test_what_was_given_partly_goes_on_with_the_rest",
         "roles/test_chooser.py::test_a_successor_goes_on_with_the_question_and_does_not_ask_again",
-        "e2e/test_browser_threads.py::test_people_s_hands_in_a_private_chat",
+        "e2e/test_browser.py::test_people_s_hands_in_a_private_chat",
     ),
     73: (
         "roles/test_bot.py::test_what_is_in_the_way_names_the_switch",
         "roles/test_sharing.py::test_people_are_told_once_what_to_switch_on_and_agents_come_without_a_thread",
         "roles/test_sharing.py::test_with_threads_again_each_agent_gets_its_own",
-        "e2e/test_browser_threads.py::test_people_s_hands_in_a_forum",
+        "e2e/test_browser.py::test_people_s_hands_in_a_forum",
     ),
     74: (
         "roles/test_sharing.py::test_scenario_74_a_group_that_became_a_supergroup_takes_everything_along",
@@ -260,16 +260,6 @@ def test_no_number_is_missing() -> None:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Sandbox() as sandbox:
-        machine = Machine(sandbox, tmp_path)
-        try:
-            yield machine
-        finally:
-            machine.end()
-
-
-@pytest.fixture
 def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Profile:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     profile = Home(tmp_path / "home").profile("default")
@@ -278,29 +268,6 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Profile:
 
 
 # -- one poller, election, death of a leader
-
-
-def test_scenario_1_many_that_start_at_once_have_one_poller(machine: Machine) -> None:
-    machine.lead()
-    until(machine.status)
-    machine.kill_leader()
-    machine.leaders[0].wait()
-    agents = [machine.follow(f"agent-{number}") for number in range(5)]
-    for agent in agents:
-        agent.wait_said("state serving")
-    status = machine.status()
-    assert status is not None
-    assert len(status["followers"]) == len(agents)
-    for number, agent in enumerate(agents):  # each of these makes at least one more poll
-        machine.say("hello", machine.sandbox.wait_for_topic(f"agent-{number}", within=PATIENCE))
-        agent.wait_said("done hello")
-    polls = sorted(machine.sandbox.record(kind="poll"), key=lambda poll: float(poll["began"]))
-    assert all(poll["code"] != 409 for poll in polls)
-    assert len(polls) > len(agents)
-    for before, after in pairwise(polls):
-        ends = [at for at in (before["ended"], before["disconnected"]) if at is not None]
-        assert ends, "a poll was open when the next one came"
-        assert min(ends) <= after["began"] + OVERLAP
 
 
 async def test_scenario_10_a_killed_holder_leaves_nothing_behind_twenty_times(profile: Profile) -> None:
@@ -385,73 +352,7 @@ async def test_scenario_19_an_owner_that_cannot_work_costs_nobody_else_an_update
     assert {outcome for _, key, outcome in rows if key == "sound"} == {"accepted"}
 
 
-def test_scenario_20_followers_return_whatever_becomes_of_their_leader(machine: Machine) -> None:
-    machine.lead()
-    agent = machine.follow("nora")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
-    for number in range(5):
-        agent.wait_said("state serving")
-        machine.kill_leader()
-        machine.say(f"after {number}", thread)
-        agent.wait_said(f"done after {number}")  # a leader killed while it sends leaves the outcome unknown
-    assert agent.got() == [f"after {number}" for number in range(5)]
-    assert machine.topics_made() == 1
-
-
-def test_scenario_22_a_leader_whose_terminal_closes_ends(machine: Machine) -> None:
-    leader = machine.lead()
-    until(machine.status)
-    leader.send_signal(signal.SIGHUP)
-    assert leader.wait(PATIENCE) == 0
-    assert "Traceback" not in machine.log(0).read_text()
-
-
 # -- not losing and not doubling
-
-
-def test_scenario_26_a_batch_that_comes_again_is_handled_once(machine: Machine) -> None:
-    machine.lead()
-    agent = machine.follow("nora")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
-    machine.say("one", thread)
-    agent.wait_said("done one")
-    assert machine.sandbox.repeat_batch() == 1
-    machine.say("two", thread)
-    agent.wait_said("done two")
-    assert agent.got() == ["one", "two"]
-
-
-def test_scenario_28_a_backlog_is_kept_with_its_age_or_dropped_by_choice(machine: Machine) -> None:
-    thread = machine.sandbox.create_topic("early")
-    machine.say("before anybody polled", thread)
-    leader = machine.lead("--drop-backlog")
-    agent = machine.follow("nora")
-    own = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
-    machine.say("now", own)
-    agent.wait_said("done now")
-    assert not [
-        one for one in machine.sandbox.messages(thread_id=thread, by_bot=True) if "No agent" in one.get("text", "")
-    ]
-    leader.send_signal(signal.SIGTERM)
-    assert leader.wait(PATIENCE) == 0
-    assert "dropped what waited" in machine.log(0).read_text()
-
-
-def test_scenario_29_what_comes_while_its_owner_is_away_is_kept_and_told_once(machine: Machine) -> None:
-    machine.lead()
-    agent = machine.follow("nora")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
-    agent.wait_said("state serving")
-    agent.kill()
-    for number in range(3):
-        machine.say(f"kept {number}", thread)
-    machine.wait_answer("Kept for nora, away since", thread)
-    again = machine.follow("nora")
-    again.wait_said("done kept 2")
-    machine.wait_answer("nora is back and gets 3 kept messages", thread)
-    assert again.got() == ["kept 0", "kept 1", "kept 2"]
-    told = [one for one in machine.sandbox.messages(thread_id=thread) if "Kept for" in one.get("text", "")]
-    assert len(told) == 1
 
 
 _fuzzed: list[bytes] = []

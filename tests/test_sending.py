@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -16,8 +15,9 @@ from telegram_bus.core.errors import ApiError, CommitUnknown, RequestRefused
 from telegram_bus.core.parts import MESSAGE_LENGTH, MOST_PARTS
 from telegram_bus.core.text import units
 from telegram_bus.followers import uploading
-from telegram_bus.home import Home, Profile
+from telegram_bus.home import Profile
 from tests.fakes import FakeLeader
+from tests.samples import squeezed
 from tests.telegram_leader import Telegram
 
 LONG = "".join(f"{number}. line of some words 🎉\n" for number in range(400))  # three messages
@@ -25,17 +25,9 @@ CODE = "# Log\n\n```text\n" + "".join(f"line {number}\n" for number in range(1_0
 
 
 @pytest.fixture
-def profile(monkeypatch: pytest.MonkeyPatch) -> Iterator[Profile]:
-    with TemporaryDirectory(prefix="tb-") as directory:
-        for name in ("TELEGRAM_BUS_HOME", "TELEGRAM_BUS_PROFILE", "TELEGRAM_BUS_PARENT"):
-            monkeypatch.delenv(name, raising=False)
-        yield Home(Path(directory, "home")).profile("default")
-
-
-@pytest.fixture
-async def telegram(profile: Profile) -> AsyncIterator[Telegram]:
+async def telegram(bus_profile: Profile) -> AsyncIterator[Telegram]:
     async with trio.open_nursery() as nursery:
-        leader = FakeLeader(profile, nursery)
+        leader = FakeLeader(bus_profile, nursery)
         telegram = Telegram(leader)
         await leader.start()
         yield telegram
@@ -47,10 +39,6 @@ async def bus(telegram: Telegram) -> AsyncIterator[Bus]:
     async with join("nora", home=telegram.leader.profile.home.root, start_leader=False) as bus:
         await bus.wait_serving()
         yield bus
-
-
-def squeezed(text: str) -> str:
-    return "".join(text.split())
 
 
 def refused(description: str) -> ApiError:

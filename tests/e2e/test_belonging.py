@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from telegram_bus import crash
-from telegram_bus.testing import Sandbox
-from tests.e2e.test_faults import PATIENCE, Agent, Machine, until
+from tests.e2e.rig import PATIENCE, Agent, Machine, until
 
 AGENT = """
 import json, trio, telegram_bus
@@ -29,23 +24,9 @@ trio.run(main)
 """
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Sandbox() as sandbox:
-        machine = Machine(sandbox, tmp_path)
-        try:
-            yield machine
-        finally:
-            machine.end()
-
-
-def follow(machine: Machine, environ: dict[str, str] | None = None) -> tuple[Agent, int]:
+def follow(machine: Machine, **variables: str) -> tuple[Agent, int]:
     """The program above, and its thread."""
-    output = machine.root / f"nora-{len(machine.agents)}.out"
-    with output.open("wb") as stdout:
-        process = subprocess.Popen([sys.executable, "-c", AGENT], env=machine.environ | (environ or {}), stdout=stdout)
-    machine.agents.append(Agent(process, output))
-    return machine.agents[-1], machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    return machine.start(AGENT, **variables), machine.wait_thread("nora")
 
 
 def wait_got(agent: Agent, count: int) -> list[Any]:
@@ -98,7 +79,7 @@ def test_scenario_79_an_album_survives_the_death_of_its_leader_at_part_two_of_fo
 def test_an_album_survives_the_death_of_its_program(machine: Machine, point: str) -> None:
     """With three of four parts in its inbox, or handed out and not done: then it is handed out once more, whole."""
     machine.lead()
-    first, thread = follow(machine, {crash.VARIABLE: point})
+    first, thread = follow(machine, **{crash.VARIABLE: point})
     album(machine, thread, "abcd", captioned="c")
     first.process.wait(PATIENCE)
     second, _ = follow(machine)

@@ -17,12 +17,12 @@ import pytest
 
 import telegram_bus
 from telegram_bus import agent, blocking
-from telegram_bus.cli.demo_bus import DemoBus, open_demo_bus
+from telegram_bus.cli.demo_bus import DemoBus
 from telegram_bus.home import Home
 from telegram_bus.sandbox.client import Client
+from tests.e2e.rig import PATIENCE
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "asyncio_agent.py"
-PATIENCE = 30.0
 
 LOOP = """
 import sys
@@ -52,17 +52,6 @@ with blocking.join("forker", start_leader=False) as bus:
 """
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoBus]:
-    with open_demo_bus(tmp_path_factory.mktemp("bus")) as running:
-        yield running
-
-
-@pytest.fixture
-def person(demo: DemoBus) -> Client:
-    return Client(demo.person.address)
-
-
 @pytest.fixture
 def bus(demo: DemoBus) -> Iterator[blocking.Bus]:
     with blocking.join("blocker", home=demo.profile.home.root) as bus, blocking.time_limit(PATIENCE):
@@ -89,12 +78,12 @@ def test_a_message_that_grows(bus: blocking.Bus, person: Client) -> None:
     def fail() -> None:
         with bus.stream(drafts=False) as stream:
             stream.write("half")
-            person.wait_for_message("half …", thread_id=thread)
+            person.wait_for_message("half …", thread_id=thread, within=PATIENCE)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    person.wait_for_message("half\n\n(This is not all: it was broken off.)", thread_id=thread)
+    person.wait_for_message("half\n\n(This is not all: it was broken off.)", thread_id=thread, within=PATIENCE)
 
 
 def test_a_conversation(bus: blocking.Bus, person: Client, tmp_path: Path) -> None:
@@ -242,9 +231,9 @@ def test_ctrl_c_ends_a_program_in_order(demo: DemoBus, person: Client, tmp_path:
     script.write_text(LOOP)
     demo.start("loop", [sys.executable, str(script)])
     thread = demo.thread_of("loop")
-    assert person.wait_for_message("heavy", thread_id=thread)["text"] == "heavy modules: []"
+    assert person.wait_for_message("heavy", thread_id=thread, within=PATIENCE)["text"] == "heavy modules: []"
     person.say("there", thread_id=thread)
-    person.wait_for_message("back", thread_id=thread)
+    person.wait_for_message("back", thread_id=thread, within=PATIENCE)
     os.kill(demo.processes["loop"].pid, signal.SIGINT)
     assert demo.processes.pop("loop").wait(PATIENCE) == 7
     assert "loop" not in [follower["name"] for follower in demo.followers()]
@@ -256,7 +245,7 @@ def test_an_asyncio_program_goes_on_while_it_waits(demo: DemoBus, person: Client
     counts = []
     for _ in range(2):
         said = person.say("how many", thread_id=thread)
-        answer = person.wait_for_message("ticks so far", thread_id=thread, after=said)
+        answer = person.wait_for_message("ticks so far", thread_id=thread, after=said, within=PATIENCE)
         counts.append(int(re.findall(r"\d+", answer["text"])[0]))
     assert counts[0] < counts[1]
     os.kill(demo.processes["ticker"].pid, signal.SIGINT)

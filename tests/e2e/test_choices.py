@@ -2,23 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from telegram_bus.testing import Sandbox
-from tests.e2e.test_faults import Machine, until
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Sandbox() as sandbox:
-        machine = Machine(sandbox, tmp_path)
-        try:
-            yield machine
-        finally:
-            machine.end()
+from tests.e2e.rig import PATIENCE, Machine, until
 
 
 def test_a_choice_made_after_the_leader_was_killed_has_its_effect_once(machine: Machine) -> None:
@@ -26,15 +10,15 @@ def test_a_choice_made_after_the_leader_was_killed_has_its_effect_once(machine: 
     state = sandbox.state()
     forum, owner = int(state["forum_id"]), int(state["owner_id"])
     machine.lead("--chat", str(forum), "--allow", str(owner))
-    until(machine.status)
+    machine.wait_status()
     agent = machine.follow("nora")
     agent.wait_said("serving")
-    thread = sandbox.wait_for_topic("nora", chat_id=forum, within=60)
+    thread = sandbox.wait_for_topic("nora", chat_id=forum, within=PATIENCE)
     orphan = sandbox.create_topic("orphan", chat_id=forum, user_id=owner)
     sandbox.say("lost", thread_id=orphan, chat_id=forum, user_id=owner)
-    sandbox.wait_for_message("No agent has this thread", thread_id=orphan, within=60, chat_id=forum)
+    sandbox.wait_for_message("No agent has this thread", thread_id=orphan, within=PATIENCE, chat_id=forum)
     machine.kill_leader()
-    until(lambda: (machine.status() or {}).get("followers"))
+    machine.wait_status(lambda status: status["followers"])
 
     pressed: set[tuple[int, str]] = set()
 

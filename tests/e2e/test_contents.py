@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ import pytest
 import trio
 
 import telegram_bus
-from telegram_bus.cli.demo_bus import DemoBus, open_demo_bus
+from telegram_bus.cli.demo_bus import DemoBus
 from telegram_bus.followers import uploading
 from telegram_bus.sandbox.client import Client
-
-PATIENCE = 60.0
+from tests.e2e.rig import PATIENCE, with_bus
+from tests.samples import squeezed
 
 LONG = (
     "# Report 🎉\n\n| file | lines |\n| --- | --- |\n"
@@ -24,30 +25,6 @@ LONG = (
     + "```\n\n"
     + "שלום **עולם**, and *so on*. " * 80
 )
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoBus]:
-    """One bus for all of these tests; each follower has a thread of its own."""
-    with open_demo_bus(tmp_path_factory.mktemp("bus")) as running:
-        yield running
-
-
-@pytest.fixture
-def person(demo: DemoBus) -> Client:
-    return Client(demo.person.address)
-
-
-def with_bus(demo: DemoBus, name: str, work: Callable[[telegram_bus.Bus], Coroutine[Any, Any, None]]) -> None:
-    """Runs `work` as a follower."""
-
-    async def main() -> None:
-        with trio.fail_after(PATIENCE):
-            async with telegram_bus.join(name, home=demo.profile.home.root) as bus:
-                await bus.wait_serving()
-                await work(bus)
-
-    trio.run(main)
 
 
 def in_thread(person: Client, bus: telegram_bus.Bus) -> list[dict[str, Any]]:
@@ -60,8 +37,9 @@ def in_thread(person: Client, bus: telegram_bus.Bus) -> list[dict[str, Any]]:
     ]
 
 
-def squeezed(text: str) -> str:
-    return "".join(text.split())
+async def seen(wait: Callable[[], object]) -> None:
+    """Until a person sees something."""
+    await trio.to_thread.run_sync(wait)
 
 
 def test_scenario_85_a_long_answer_in_markdown_arrives_whole_and_formatted(demo: DemoBus, person: Client) -> None:
@@ -94,7 +72,7 @@ def test_a_growing_message_is_a_draft_in_a_private_chat(demo: DemoBus, person: C
     async def work(bus: telegram_bus.Bus) -> None:
         async with bus.stream(markdown=True) as stream:
             await stream.write("**grow")
-            await trio.sleep(0.3)
+            await seen(lambda: person.wait_for_record(method="sendMessageDraft", text="grow", within=PATIENCE))
             await stream.write("ing**")
         [message] = in_thread(person, bus)
         assert (message["text"], message["entities"][0]["type"]) == ("growing", "bold")
@@ -112,7 +90,7 @@ def test_scenario_95_a_chat_that_refuses_drafts_sees_the_message_grow_by_edits(d
             for text in ("one and more", "two and more"):
                 async with bus.stream() as stream:
                     await stream.write(text[:3])
-                    await trio.sleep(0.5)
+                    await seen(partial(person.wait_for_message, f"{text[:3]} …", within=PATIENCE))
                     await stream.write(text[3:])
         finally:
             person.cancel_faults()

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from telegram_bus.cli.demo_bus import BUS, DemoBus, open_demo_bus
+from telegram_bus.cli.demo_bus import BUS, DemoBus
+from tests.e2e.rig import PATIENCE, run
 
 DOCS = Path(__file__).parents[2] / "docs"
-PATIENCE = 30.0
 
 TOUR = """
 import json, sys
@@ -42,33 +38,27 @@ serve()
 """
 
 
-@pytest.fixture(scope="module")
-def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoBus]:
-    with open_demo_bus(tmp_path_factory.mktemp("bus")) as running:
-        yield running
-
-
 def blocks() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", (DOCS / "python.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def test_the_first_follower_answers(bus: DemoBus, tmp_path: Path) -> None:
+def test_the_first_follower_answers(demo: DemoBus, tmp_path: Path) -> None:
     script = tmp_path / "first.py"
     script.write_text(blocks()[0])
-    bus.start("echo", [sys.executable, str(script)])
-    thread = bus.thread_of("echo")
-    seen = bus.person.say("hello", thread)
-    assert bus.person.reply(thread, seen, PATIENCE)["text"] == "you said: hello"
+    demo.start("echo", [sys.executable, str(script)])
+    thread = demo.thread_of("echo")
+    seen = demo.person.say("hello", thread)
+    assert demo.person.reply(thread, seen, PATIENCE)["text"] == "you said: hello"
 
 
-def test_every_other_piece_does_what_it_says(bus: DemoBus, tmp_path: Path) -> None:
-    bus.start("expert", [*BUS, "follower", "--name", "expert", "--", "cat"])
-    expert = bus.thread_of("expert")
+def test_every_other_piece_does_what_it_says(demo: DemoBus, tmp_path: Path) -> None:
+    demo.start("expert", [*BUS, "follower", "--name", "expert", "--", "cat"])
+    expert = demo.thread_of("expert")
     script = tmp_path / "tour.py"
     script.write_text("\n".join(["import trio", "import telegram_bus", *blocks()[1:], TOUR]))
-    bus.start("tour", [sys.executable, str(script)])
-    thread = bus.thread_of("tour")
-    person = bus.person
+    demo.start("tour", [sys.executable, str(script)])
+    thread = demo.thread_of("tour")
+    person = demo.person
     assert person.reply(thread, 0, PATIENCE)["text"] == "The build is done."
     approval = person.reply(thread, 0, PATIENCE, containing="version 7")
     person.press(approval["message_id"], approval["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
@@ -79,19 +69,18 @@ def test_every_other_piece_does_what_it_says(bus: DemoBus, tmp_path: Path) -> No
     person.press(question["message_id"], "deploy:yes")
     assert person.reply(thread, seen, PATIENCE, containing="deploy:yes")["text"] == "Deploy: deploy:yes"
     assert person.reply(thread, seen, PATIENCE, containing="heavy")["text"] == "heavy modules: []"
-    assert bus.processes.pop("tour").wait(PATIENCE) == 0
-    printed = bus.log("tour").read_text()
+    assert demo.processes.pop("tour").wait(PATIENCE) == 0
+    printed = demo.log("tour").read_text()
     assert "serving" in printed
     assert "messages, from" in printed
     assert "approved by " in printed
     assert re.search(r"\[.*'tour'.*\]", printed)
 
 
-def test_the_fields_of_the_status_are_the_documented_ones(bus: DemoBus) -> None:
-    bus.start("cat", [*BUS, "follower", "--name", "cat", "--", "cat"])
-    bus.thread_of("cat")
-    shown = subprocess.run([*BUS, "status", "--json"], env=bus.environ, capture_output=True, check=True, timeout=60)
-    status: dict[str, Any] = json.loads(shown.stdout)
+def test_the_fields_of_the_status_are_the_documented_ones(demo: DemoBus) -> None:
+    demo.start("cat", [*BUS, "follower", "--name", "cat", "--", "cat"])
+    demo.thread_of("cat")
+    status: dict[str, Any] = json.loads(run(demo, "status", "--json").stdout)
     text = (DOCS / "commands.md").read_text("utf-8")
     status_fields, follower_fields = text.split("\n| field | what |\n")[1].split("\n| field of a follower | what |\n")
     assert documented(status_fields) == set(status)

@@ -2,157 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
-import pytest
-from attrs import define, field
-
-from telegram_bus.home import Home, Profile
-from telegram_bus.testing import Sandbox
-
-PATIENCE = 60.0
-
-# Says each state and update; answers all but "hang". "again" is answered to the first update that it ever saw.
-AGENT = """
-import sys, trio, telegram_bus
-
-async def main():
-    async with telegram_bus.join(name=sys.argv[1]) as bus, trio.open_nursery() as nursery:
-        nursery.start_soon(say_states, bus)
-        first = None
-        async for update in bus:
-            first = first or update
-            print("got", update.text, flush=True)
-            if update.text != "hang" or "patient" in sys.argv:
-                await (first if update.text == "again" else update).reply(f"{sys.argv[1]} got: {update.text}")
-                await update.done()
-                print("done", update.text, flush=True)
-
-async def say_states(bus):
-    async for state in bus.states():
-        print("state", state.phase, state.reason or "", flush=True)
-
-trio.run(main)
-"""
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-@define(eq=False)
-class Agent:
-    """A follower process; what it printed stands in `output`."""
-
-    process: subprocess.Popen[bytes]
-    output: Path
-
-    def said(self) -> list[str]:
-        return self.output.read_text().splitlines()
-
-    def got(self) -> list[str]:
-        return [line.removeprefix("got ") for line in self.said() if line.startswith("got ")]
-
-    def wait_said(self, text: str) -> str:
-        until(lambda: any(text in line for line in self.said()))
-        return next(line for line in self.said() if text in line)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-@define(eq=False)
-class Machine:
-    """A sandbox, a home, and the processes that a test starts; all of them end with it."""
-
-    sandbox: Sandbox
-    root: Path
-    agents: list[Agent] = field(factory=list)
-    leaders: list[subprocess.Popen[bytes]] = field(factory=list)
-
-    @property
-    def environ(self) -> dict[str, str]:
-        return os.environ | {"TELEGRAM_BUS_HOME": str(self.root), "XDG_STATE_HOME": str(self.root / "state")}
-
-    @property
-    def profile(self) -> Profile:
-        return Home(self.root).profile("default")
-
-    def lead(self, *options: str) -> subprocess.Popen[bytes]:
-        command = ["leader", "--api-root", self.sandbox.api_root, "--chat", str(self.sandbox.chat_id), *options]
-        environ = self.environ | {"TELEGRAM_BOT_TOKEN": self.sandbox.token}
-        with self.log(len(self.leaders)).open("wb") as stderr:
-            leader = subprocess.Popen([sys.executable, "-m", "telegram_bus", *command], env=environ, stderr=stderr)
-        self.leaders.append(leader)
-        return leader
-
-    def log(self, number: int) -> Path:
-        """What the leader of this number says."""
-        return self.root / f"leader-{number}.log"
-
-    def follow(self, *arguments: str) -> Agent:
-        output = self.root / f"agent-{len(self.agents)}.out"
-        with output.open("wb") as stdout:
-            process = subprocess.Popen([sys.executable, "-c", AGENT, *arguments], env=self.environ, stdout=stdout)
-        self.agents.append(Agent(process, output))
-        return self.agents[-1]
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "telegram_bus", *arguments]
-        return subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=PATIENCE, check=False)
-
-    def status(self) -> dict[str, Any] | None:
-        done = self.run("status", "--json")
-        return json.loads(done.stdout) if done.returncode == 0 else None
-
-    def say(self, text: str, thread: int) -> None:
-        self.sandbox.say(text, thread_id=thread)
-
-    def wait_answer(self, text: str, thread: int) -> dict[str, Any]:
-        return self.sandbox.wait_for_message(text, thread_id=thread, within=PATIENCE)
-
-    def kill_leader(self) -> int:
-        pid = json.loads(self.profile.leader_json.read_text())["pid"]
-        os.kill(pid, signal.SIGKILL)
-        return int(pid)
-
-    def topics_made(self) -> int:
-        return len(self.sandbox.record(kind="call", method="createForumTopic"))
-
-    def end(self) -> None:
-        self.run("stop")
-        for process in [agent.process for agent in self.agents] + self.leaders:
-            process.terminate()
-            process.wait()
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Sandbox() as sandbox:
-        machine = Machine(sandbox, tmp_path)
-        try:
-            yield machine
-        finally:
-            machine.end()
+from tests.e2e.rig import PATIENCE, Machine, until
 
 
 def test_a_killed_follower_handles_again_what_was_not_done_and_nothing_else(machine: Machine) -> None:
     machine.lead()
     agent = machine.follow("nora")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    thread = machine.wait_thread("nora")
     machine.say("first", thread)
     agent.wait_said("done first")
     machine.say("hang", thread)
@@ -182,18 +40,16 @@ def test_what_something_removed_from_the_profile_is_made_anew(machine: Machine) 
     new = machine.follow("new")
     new.wait_said("state serving")
     for name in ("old", "new"):
-        thread = machine.sandbox.wait_for_topic(name, within=PATIENCE)
+        thread = machine.wait_thread(name)
         machine.say("hello", thread)
         machine.wait_answer(f"{name} got: hello", thread)
-    status = machine.status()
-    assert status is not None
-    assert status["pid"] == leader.pid
+    assert machine.wait_status()["pid"] == leader.pid
 
 
 def test_a_lost_store_loses_no_thread_and_no_message(machine: Machine) -> None:
     machine.lead()
     agents = {name: machine.follow(name) for name in ("one", "two")}
-    threads = {name: machine.sandbox.wait_for_topic(name, within=PATIENCE) for name in agents}
+    threads = {name: machine.wait_thread(name) for name in agents}
     for name, thread in threads.items():
         machine.say("hello", thread)
         agents[name].wait_said("done hello")
@@ -218,8 +74,7 @@ def test_a_stop_is_not_undone_by_who_was_just_about_to_lead(machine: Machine) ->
     agent.wait_said("state stopped")
     until(lambda: machine.status() is None)
     assert machine.run("start").returncode == 0
-    first = machine.status()
-    assert first is not None
+    assert machine.status() is not None
 
     standby = machine.lead("--standby")
     until(lambda: "standing by" in machine.log(1).read_text())
@@ -232,12 +87,12 @@ def test_where_there_are_no_threads_it_says_which_switch_to_turn_and_makes_them_
     machine: Machine,
 ) -> None:
     machine.sandbox.settings(threaded_mode=False)
-    machine.lead()
+    machine.lead(hasty={"telegram_bus.roles.sharing.LOOK_AGAIN": 0.5})
     agent = machine.follow("nora")
     agent.wait_said("state serving")
     machine.sandbox.wait_for_message("switch on Threaded Mode", within=PATIENCE)
     machine.sandbox.settings(threaded_mode=True)
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    thread = machine.wait_thread("nora")
     machine.say("hello", thread)
     machine.wait_answer("nora got: hello", thread)
 
@@ -250,7 +105,7 @@ def test_what_a_person_outside_the_list_does_leaves_no_trace(machine: Machine) -
     people = [user["id"] for user in machine.sandbox.state()["users"] if not user.get("is_bot")]
     stranger = next(person for person in people if person != machine.sandbox.chat_id)
     machine.sandbox.say("a stranger's words", user_id=stranger)
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    thread = machine.wait_thread("nora")
     machine.say("hello", thread)  # updates come in order: when this is answered the stranger's has been seen
     machine.wait_answer("nora got: hello", thread)
     made = machine.sandbox.record(kind="call")[before:]

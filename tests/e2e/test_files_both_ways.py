@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 import os
 import signal
-import struct
-import zlib
-from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,45 +14,10 @@ import trio
 import telegram_bus
 from telegram_bus import Media
 from telegram_bus.cli.asking import ask
-from telegram_bus.cli.demo_bus import DemoBus, open_demo_bus
+from telegram_bus.cli.demo_bus import DemoBus
 from telegram_bus.sandbox.client import Client
-
-PATIENCE = 30.0
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoBus]:
-    """One bus for all of these tests; each follower has a thread of its own."""
-    with open_demo_bus(tmp_path_factory.mktemp("bus")) as running:
-        yield running
-
-
-@pytest.fixture
-def person(demo: DemoBus) -> Client:
-    return Client(demo.person.address)
-
-
-def with_bus(demo: DemoBus, name: str, work: Callable[[telegram_bus.Bus], Coroutine[Any, Any, None]]) -> None:
-    """Runs `work` as a follower."""
-
-    async def main() -> None:
-        with trio.fail_after(PATIENCE):
-            async with telegram_bus.join(name, home=demo.profile.home.root) as bus:
-                await bus.wait_serving()
-                await work(bus)
-
-    trio.run(main)
-
-
-def png(width: int, height: int) -> bytes:
-    """A grey picture."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = (b"\0" + b"\x80" * width) * height
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+from tests.e2e.rig import PATIENCE, with_bus
+from tests.samples import png
 
 
 def thread_of(bus: telegram_bus.Bus) -> int:
@@ -221,7 +183,9 @@ def test_a_leader_that_dies_in_the_middle_leaves_no_second_copy(demo: DemoBus, p
         before = len(person.record(method="sendDocument"))
 
         async def kill() -> None:
-            await trio.to_thread.run_sync(lambda: person.wait_for_record(before + 1, method="sendDocument"))
+            await trio.to_thread.run_sync(
+                lambda: person.wait_for_record(before + 1, method="sendDocument", within=PATIENCE)
+            )
             os.kill(leader_pid(demo), signal.SIGKILL)
 
         async with trio.open_nursery() as nursery:

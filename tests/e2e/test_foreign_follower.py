@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from telegram_bus.cli.demo_bus import BUS, DemoBus, open_demo_bus
+from telegram_bus.cli.demo_bus import BUS, DemoBus
+from tests.e2e.rig import PATIENCE
 
-PATIENCE = 30.0
 DURABLE = "durable-follower-admission-v1"
 
 
 @pytest.fixture(scope="module")
-def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoBus]:
-    with open_demo_bus(tmp_path_factory.mktemp("bus")) as running:
-        running.start("cat", [*BUS, "follower", "--name", "cat", "--", "cat"])
-        running.thread_of("cat")
-        yield running
+def bus(demo: DemoBus) -> DemoBus:
+    """With one more follower, of our own."""
+    demo.start("cat", [*BUS, "follower", "--name", "cat", "--", "cat"])
+    demo.thread_of("cat")
+    return demo
 
 
 class Foreign:

@@ -11,11 +11,11 @@ from typing import IO, Any
 
 import pytest
 
-from telegram_bus.cli.demo_bus import BUS, DemoBus, open_demo_bus
+from telegram_bus.cli.demo_bus import BUS, DemoBus
 from telegram_bus.sandbox.client import Client
+from tests.e2e.rig import PATIENCE
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "jsonl_agent.py"
-PATIENCE = 30.0
 
 # A program that passes lines between the follower and the test: both directions over a Unix socket.
 RELAY = """
@@ -29,17 +29,6 @@ threading.Thread(target=outwards, daemon=True).start()
 for line in sys.stdin.buffer:
     peer.sendall(line)
 """
-
-
-@pytest.fixture(scope="module")
-def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoBus]:
-    with open_demo_bus(tmp_path_factory.mktemp("bus")) as running:
-        yield running
-
-
-@pytest.fixture
-def person(bus: DemoBus) -> Client:
-    return Client(bus.person.address)
 
 
 class Program:
@@ -87,24 +76,24 @@ class Program:
 
 
 @pytest.fixture
-def program(bus: DemoBus, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    path = bus.directory / "relay.sock"
+def program(demo: DemoBus, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    path = demo.directory / "relay.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
         listener.settimeout(PATIENCE)
         command = [*BUS, "follower", "--name", "relay", "--jsonl", "--", sys.executable, "-c", RELAY, str(path)]
-        bus.start("relay", command)
+        demo.start("relay", command)
         connection, _ = listener.accept()
     connection.settimeout(PATIENCE)
     running = Program(connection)
     yield running
     running.close()
-    assert bus.processes.pop("relay").wait(PATIENCE) == 0
+    assert demo.processes.pop("relay").wait(PATIENCE) == 0
     path.unlink()
 
 
-def test_everything_can_be_asked_for(bus: DemoBus, person: Client, program: Program, tmp_path: Path) -> None:
+def test_everything_can_be_asked_for(demo: DemoBus, person: Client, program: Program, tmp_path: Path) -> None:
     hello = program.until("hello")
     assert (hello["protocol"], hello["key"], hello["name"]) == (1, "relay", "relay")
     place = program.ask("state", wait=PATIENCE)
@@ -157,10 +146,10 @@ def test_everything_can_be_asked_for(bus: DemoBus, person: Client, program: Prog
     assert [member["key"] for member in program.ask("members")] == ["relay"]
     program.ask("watch_members")
     assert program.until("members")["members"][0]["thread_id"] == thread
-    bus.start("cat", [*BUS, "follower", "--name", "cat", "--", "cat"])
+    demo.start("cat", [*BUS, "follower", "--name", "cat", "--", "cat"])
     while "cat" not in [member["name"] for member in program.until("members")["members"]]:
         pass
-    assert program.ask("tell", agent="cat", text="psst")["thread_id"] == bus.thread_of("cat")
+    assert program.ask("tell", agent="cat", text="psst")["thread_id"] == demo.thread_of("cat")
 
 
 def test_long_texts_markdown_and_growing_messages(person: Client, program: Program, tmp_path: Path) -> None:
@@ -179,10 +168,10 @@ def test_long_texts_markdown_and_growing_messages(person: Client, program: Progr
     assert grown["message"]["text"] == "one two three four"
     assert grown["message"]["reply_to_message"]["message_id"] == said["message"]["message_id"]
     program.ask("stream", stream="t", text="half", drafts=False)
-    person.wait_for_message("half …", thread_id=thread)
+    person.wait_for_message("half …", thread_id=thread, within=PATIENCE)
     assert program.error("stream", stream="t", text="x", markdown=True)["field"] == "markdown"
     program.ask("stream_end", stream="t", give_up=True)
-    person.wait_for_message("half\n\n(This is not all: it was broken off.)", thread_id=thread)
+    person.wait_for_message("half\n\n(This is not all: it was broken off.)", thread_id=thread, within=PATIENCE)
     assert program.error("stream_end", stream="t")["field"] == "stream"
     program.ask("done", update=said["id"])
 
@@ -200,7 +189,7 @@ def test_people_are_asked_with_any_data_behind_a_button(person: Client, program:
         request = {"id": f"q{number}", "do": "ask", "question": f"Number {number}?", "choices": [["Yes", [number]]]}
         program.write(json.dumps(request).encode())
     program.ask("members")
-    for number in (7, 39):
+    for number in (7, 39, *range(7), *range(8, 39)):
         person.press(person.wait_for_message(f"Number {number}?", thread_id=thread, within=PATIENCE), "Yes")
         answer = program.until("answer", id=f"q{number}")["result"]
         assert (answer["answer"], answer["value"], answer["number"]) == ("Yes", [number], 0)
@@ -243,15 +232,15 @@ def test_messages_go_out_in_the_order_in_which_they_were_asked_for(person: Clien
     assert texts == [f"number {number}" for number in range(30)]
 
 
-def test_the_example_asks_and_keeps_files(bus: DemoBus, person: Client) -> None:
+def test_the_example_asks_and_keeps_files(demo: DemoBus, person: Client) -> None:
     command = [*BUS, "follower", "--name", "colours", "--jsonl", "--", sys.executable, str(EXAMPLE)]
-    bus.start("colours", command)
-    thread = bus.thread_of("colours")
+    demo.start("colours", command)
+    thread = demo.thread_of("colours")
     person.say("hello", thread_id=thread)
-    question = person.wait_for_message("Which colour?", thread_id=thread)
+    question = person.wait_for_message("Which colour?", thread_id=thread, within=PATIENCE)
     assert person.press(question, "blue")
-    person.wait_for_message("You like blue.", thread_id=thread)
+    person.wait_for_message("You like blue.", thread_id=thread, within=PATIENCE)
     person.send_file(b"content", "notes.txt", thread_id=thread)
-    person.wait_for_message("Kept as notes.txt.", thread_id=thread)
-    bus.processes["colours"].terminate()
-    assert bus.processes.pop("colours").wait(PATIENCE) == 0
+    person.wait_for_message("Kept as notes.txt.", thread_id=thread, within=PATIENCE)
+    demo.processes["colours"].terminate()
+    assert demo.processes.pop("colours").wait(PATIENCE) == 0

@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from telegram_bus import crash
-from telegram_bus.testing import Sandbox
-from tests.e2e.test_faults import PATIENCE, Machine
+from tests.e2e.rig import PATIENCE, Machine
+from tests.samples import squeezed
 
 LONG = "".join(f"{number}. line of some words 🎉\n" for number in range(400))  # three messages
 SEND = ("send", "--name", "nora", "--once", "report", "--wait", str(PATIENCE))
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Sandbox() as sandbox:
-        machine = Machine(sandbox, tmp_path)
-        try:
-            yield machine
-        finally:
-            machine.end()
-
-
 def send(machine: Machine, text: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "telegram_bus", *SEND]
-    environ = machine.environ | variables
-    return subprocess.run(
-        command, env=environ, input=text, capture_output=True, text=True, timeout=2 * PATIENCE, check=False
-    )
+    return machine.run(*SEND, text=text, **variables)
 
 
 def arrived(machine: Machine) -> list[str]:
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    thread = machine.wait_thread("nora")
     return [one["text"] for one in machine.sandbox.messages(thread_id=thread) if "text" in one]
-
-
-def squeezed(text: str) -> str:
-    return "".join(text.split())
 
 
 def test_a_program_that_died_between_two_parts_goes_on_with_the_third(machine: Machine) -> None:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from telegram_bus.testing import Sandbox
-from tests.e2e.test_faults import Machine, until
+from tests.e2e.rig import Machine, until
 
 AGENT = """
 import contextlib, sys, trio, telegram_bus
@@ -28,43 +21,23 @@ trio.run(main)
 """
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Sandbox() as sandbox:
-        machine = Machine(sandbox, tmp_path)
-        try:
-            yield machine
-        finally:
-            machine.end()
-
-
 def test_agents_share_one_menu_that_a_new_leader_does_not_set_anew(machine: Machine) -> None:
     def menus() -> list[list[dict[str, Any]]]:
         return [entry["params"]["commands"] for entry in machine.sandbox.record(kind="call", method="setMyCommands")]
 
-    agents = []
-
-    def start(name: str, command: str) -> None:
-        agents.append(subprocess.Popen([sys.executable, "-c", AGENT, name, command], env=machine.environ))
-
-    try:
-        machine.lead()
-        until(machine.status)
-        start("nora", "build")
-        until(menus)
-        thread = machine.sandbox.wait_for_topic("nora", within=60)
-        username = machine.sandbox.bot_username.swapcase()
-        machine.say(f"/Build@{username} all", thread)
-        machine.wait_answer("nora does ('build', 'all')", thread)
-        machine.kill_leader()
-        machine.say("/build once more", thread)
-        machine.wait_answer("nora does ('build', 'once more')", thread)
-        start("otto", "deploy")
-        until(lambda: len(menus()) == 2)
-    finally:
-        for agent in agents:
-            agent.kill()
-            agent.wait()
+    machine.lead()
+    machine.wait_status()
+    machine.start(AGENT, "nora", "build")
+    until(menus)
+    thread = machine.wait_thread("nora")
+    username = machine.sandbox.bot_username.swapcase()
+    machine.say(f"/Build@{username} all", thread)
+    machine.wait_answer("nora does ('build', 'all')", thread)
+    machine.kill_leader()
+    machine.say("/build once more", thread)
+    machine.wait_answer("nora does ('build', 'once more')", thread)
+    machine.start(AGENT, "otto", "deploy")
+    until(lambda: len(menus()) >= 2)
     first, second = menus()  # none of them between: the successor knows the first
     assert [one["command"] for one in first][:2] == ["build", "both"]
     assert [one["command"] for one in second][:3] == ["build", "both", "deploy"]

@@ -8,13 +8,10 @@ import socket as sockets
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from telegram_bus.testing import Sandbox
-from tests.e2e.test_faults import PATIENCE, Machine, until
+from tests.e2e.rig import PATIENCE, Machine, until
 
 # Asks for what is not its own, prints each answer, and then stays.
 INTRUDER = """
@@ -48,16 +45,6 @@ with socket.socket(socket.AF_UNIX) as peer:
     peer.sendall(b'{"kind":"x.status.get","requestId":"1","auth":"guessed"}\\n')
     sys.stdout.buffer.write(peer.recv(1000))
 """
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Sandbox() as sandbox:
-        machine = Machine(sandbox, tmp_path)
-        try:
-            yield machine
-        finally:
-            machine.end()
 
 
 def _connect(path: Path) -> None:
@@ -94,23 +81,18 @@ def audit(machine: Machine) -> list[dict[str, object]]:
 
 def intrude(machine: Machine, calls: list[tuple[str, dict[str, object]]], file_id: str) -> list[str]:
     """What a follower is answered that asks for all this."""
-    wanted, output = machine.root / "calls.json", machine.root / "intruder.out"
+    wanted = machine.root / "calls.json"
     wanted.write_text(json.dumps(calls))
-    with output.open("wb") as stdout:
-        command = [sys.executable, "-c", INTRUDER, str(wanted), file_id]
-        process = subprocess.Popen(command, env=machine.environ, stdout=stdout)
-    try:
-        until(lambda: "end" in output.read_text().splitlines())
-    finally:
-        process.kill()
-        process.wait()
-    return output.read_text().splitlines()
+    intruder = machine.start(INTRUDER, str(wanted), file_id)
+    until(lambda: "end" in intruder.said())
+    intruder.kill()
+    return intruder.said()
 
 
 def test_scenario_101_what_is_another_s_is_refused_with_a_reason_noted_and_not_done(machine: Machine) -> None:
     machine.lead()
     machine.follow("victim")
-    thread = machine.sandbox.wait_for_topic("victim", within=PATIENCE)
+    thread = machine.wait_thread("victim")
     machine.say("secret words", thread)
     answer = machine.wait_answer("got: secret words", thread)
     sent = machine.sandbox.send_file(name="secret.txt", content=b"secret", thread_id=thread)
@@ -157,7 +139,7 @@ def test_scenario_101_what_is_another_s_is_refused_with_a_reason_noted_and_not_d
 
 def test_scenario_100_another_user_of_the_machine_gets_nowhere(machine: Machine) -> None:
     machine.lead()
-    until(machine.status)
+    machine.wait_status()
     socket = Path(json.loads(machine.profile.leader_json.read_text())["endpoint"]).resolve()
     assert stat.S_IMODE(socket.stat().st_mode) == 0o600
     for directory in (socket.parent, machine.profile.directory, machine.profile.logs_dir):
@@ -177,12 +159,12 @@ def test_scenario_100_another_user_of_the_machine_gets_nowhere(machine: Machine)
 def test_scenario_98_the_token_is_in_no_output_whatever_goes_wrong(machine: Machine) -> None:
     sandbox = machine.sandbox
     machine.lead()
-    until(machine.status)
+    machine.wait_status()
     outputs = [machine.run("leader", "--chat", "5", "--api-root", "http://127.0.0.1:1").stderr]  # another leads
     sandbox.bad_gateway("getUpdates", times=1)
     for number, fault in enumerate(("drop_answer", "drop_call", "cut_answer", "bad_gateway", "hang")):
         agent = machine.follow(f"agent-{number}")
-        thread = sandbox.wait_for_topic(f"agent-{number}", within=PATIENCE)
+        thread = machine.wait_thread(f"agent-{number}")
         agent.wait_said("state serving")
         getattr(sandbox, fault)("sendMessage", times=1)
         machine.say("break", thread)
@@ -193,7 +175,7 @@ def test_scenario_98_the_token_is_in_no_output_whatever_goes_wrong(machine: Mach
             agent.wait_said("state no leader")
         else:
             agent.process.wait(PATIENCE)  # with a traceback: nobody knows whether its answer came
-    until(machine.status)
+    machine.wait_status()
     outputs.append("\n".join(intrude(machine, [("getUpdates", {}), ("sendMessage", {"text": 5})], "none")))
     sandbox.refuse("getUpdates", 401, "Unauthorized", times=1)
     sandbox.refuse_connections(0.5)

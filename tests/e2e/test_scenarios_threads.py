@@ -6,15 +6,12 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from telegram_bus.crash import VARIABLE
-from telegram_bus.testing import Sandbox
-from tests.e2e.test_faults import PATIENCE, Machine, until
+from tests.e2e.rig import PATIENCE, Machine, until
 
 # Starts ten children as a wrapped program does, which try to join; says how each of them fared, and stays.
 PARENT = """
@@ -26,7 +23,7 @@ for one in children:
 time.sleep(600)
 """
 
-# Says something twice a second, and how it fared.
+# Says something ten times a second, and how it fared.
 TALKER = """
 import trio, telegram_bus
 
@@ -37,32 +34,27 @@ async def main():
                 print("sent", (await bus.send(f"number {number}")).thread_id, flush=True)
             except telegram_bus.BusError as fault:
                 print("fault", type(fault).__name__, fault, flush=True)
-            await trio.sleep(0.5)
+            await trio.sleep(0.1)
 
 trio.run(main)
 """
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with Sandbox() as sandbox:
-        machine = Machine(sandbox, tmp_path)
-        try:
-            yield machine
-        finally:
-            machine.end()
+def listed(machine: Machine) -> dict[str, Any]:
+    """What `threads list` knows; nothing while nobody leads."""
+    done = machine.run("threads", "list", "--json")
+    return dict(json.loads(done.stdout)) if done.returncode == 0 else {"threads": [], "clean_ups": []}
 
 
 def threads(machine: Machine) -> dict[str, dict[str, Any]]:
-    done = machine.run("threads", "list", "--json")
-    return {one["key"]: one for one in json.loads(done.stdout)["threads"]} if done.returncode == 0 else {}
+    return {one["key"]: one for one in listed(machine)["threads"]}
 
 
 def test_scenario_59_a_wave_of_refusals_costs_no_thread(machine: Machine) -> None:
     machine.lead()
     names = ("one", "two", "three", "four")
     agents = {name: machine.follow(name) for name in names}
-    own = {name: machine.sandbox.wait_for_topic(name, within=PATIENCE) for name in names}
+    own = {name: machine.wait_thread(name) for name in names}
     for name, agent in agents.items():
         agent.wait_said("state serving")
         machine.say("first", own[name])
@@ -85,11 +77,11 @@ def test_scenario_65_a_leader_killed_while_it_makes_a_thread_leaves_one(
     monkeypatch.setenv(VARIABLE, point)
     leader = machine.lead()
     monkeypatch.delenv(VARIABLE)
-    until(machine.status)
+    machine.wait_status()
     agent = machine.follow("nora")
     assert leader.wait(PATIENCE) == -9
     agent.wait_said("state serving")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    thread = machine.wait_thread("nora")
     machine.say("hello", thread)
     agent.wait_said("done hello")
     assert machine.topics_made() == 1
@@ -101,15 +93,16 @@ def test_scenario_65_a_thread_whose_answer_was_lost_is_not_made_twice(machine: M
     machine.lead()
     agent = machine.follow("nora")
     agent.wait_said("state serving")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    thread = machine.wait_thread("nora")
     machine.say("hello", thread)
     agent.wait_said("done hello")
     assert machine.topics_made() == 1
 
 
 def test_scenario_67_children_share_the_thread_and_a_clean_up_survives_a_kill(machine: Machine) -> None:
-    machine.lead("--clean-up", "delete", "--clean-up-dead", "yes")
-    until(machine.status)
+    machine.lead("--clean-up", "delete", "--clean-up-dead", "yes", hasty={"telegram_bus.roles.clean_up.AGAIN": 0.5})
+    machine.wait_status()
+    machine.follow("other").wait_said("state serving")  # who starts the next leader
     script = machine.root / "parent.py"
     script.write_text(PARENT)
     command = [sys.executable, "-m", "telegram_bus", "follower", "--name", "family", "--", sys.executable, str(script)]
@@ -117,20 +110,17 @@ def test_scenario_67_children_share_the_thread_and_a_clean_up_survives_a_kill(ma
     with log.open("wb") as stderr:
         family = subprocess.Popen(command, env=machine.environ, stdin=subprocess.DEVNULL, stderr=stderr)
     try:
-        thread = machine.sandbox.wait_for_topic("family", within=PATIENCE)
+        thread = machine.wait_thread("family")
 
         def said() -> str:
             return "\n".join(one.get("text", "") for one in machine.sandbox.messages(thread_id=thread, by_bot=True))
 
         until(lambda: said().count("has its thread") == 10)
-        assert machine.topics_made() == 1
+        assert machine.topics_made() == 2
     finally:
         family.kill()
         family.wait()
-    until(lambda: threads(machine)["family"]["here"] is False)
-    machine.follow("other").wait_said("state serving")  # who starts the next leader
-    listed = json.loads(machine.run("threads", "list", "--json").stdout)
-    assert [one["key"] for one in listed["clean_ups"]] in (["family"], [])
+    until(lambda: [one["key"] for one in listed(machine)["clean_ups"]] == ["family"])
     machine.kill_leader()
     until(lambda: thread not in {topic["thread_id"] for topic in machine.sandbox.topics()})
     until(lambda: list(threads(machine)) == ["other"])
@@ -139,7 +129,7 @@ def test_scenario_67_children_share_the_thread_and_a_clean_up_survives_a_kill(ma
 
 def test_scenario_68_two_with_one_name_and_directory_have_two_threads(machine: Machine) -> None:
     machine.lead()
-    until(machine.status)
+    machine.wait_status()
     agents = [machine.follow("nora"), machine.follow("nora")]
     for agent in agents:
         agent.wait_said("state serving")
@@ -154,9 +144,9 @@ def test_scenario_68_two_with_one_name_and_directory_have_two_threads(machine: M
 
 def test_scenario_70_who_is_restarted_has_its_thread_and_another_one_has_not(machine: Machine) -> None:
     machine.lead()
-    until(machine.status)
+    machine.wait_status()
     first = machine.follow("nora")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    thread = machine.wait_thread("nora")
     first.wait_said("state serving")
     machine.sandbox.rename_topic(thread, "My Nora")
     until(lambda: threads(machine)["nora"]["name"] == "My Nora")
@@ -178,7 +168,7 @@ def test_scenario_70_who_is_restarted_has_its_thread_and_another_one_has_not(mac
 def test_a_deleted_thread_is_made_anew_with_the_next_thing_that_is_said(machine: Machine) -> None:
     machine.lead()
     agent = machine.follow("nora")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    thread = machine.wait_thread("nora")
     machine.follow("otto").wait_said("state serving")
     machine.say("first", thread)
     agent.wait_said("done first")
@@ -203,42 +193,28 @@ def test_an_agent_whose_thread_a_person_deletes_goes_on_in_a_new_one_and_stops_w
 ) -> None:
     machine.lead()
     machine.follow("otto").wait_said("state serving")
-    output = machine.root / "talker.out"
-    with output.open("wb") as stdout:
-        talker = subprocess.Popen([sys.executable, "-c", TALKER], env=machine.environ, stdout=stdout)
-    try:
-        first = machine.sandbox.wait_for_topic("talker", within=PATIENCE)
-        until(lambda: f"sent {first}" in output.read_text())
-        machine.sandbox.delete_topic(first)
-        until(lambda: "fault ApiError" in output.read_text())
-        second = machine.sandbox.wait_for_topic("talker", within=PATIENCE)
-        until(lambda: f"sent {second}" in output.read_text())
-        machine.sandbox.wait_for_message("The thread of talker was deleted", within=PATIENCE)
-        assert not [one for one in machine.sandbox.messages(thread_id=0) if "number" in one.get("text", "")]
-        machine.sandbox.delete_topic(second)
-        until(lambda: "deleted again" in output.read_text())
-        machine.sandbox.wait_for_message("threads unbind talker", within=PATIENCE)
-        assert machine.topics_made() == 3
-    finally:
-        talker.kill()
-        talker.wait()
+    talker = machine.start(TALKER)
+    first = machine.wait_thread("talker")
+    talker.wait_said(f"sent {first}")
+    machine.sandbox.delete_topic(first)
+    talker.wait_said("fault ApiError")
+    second = machine.wait_thread("talker")
+    talker.wait_said(f"sent {second}")
+    machine.sandbox.wait_for_message("The thread of talker was deleted", within=PATIENCE)
+    assert not [one for one in machine.sandbox.messages(thread_id=0) if "number" in one.get("text", "")]
+    machine.sandbox.delete_topic(second)
+    talker.wait_said("deleted again")
+    machine.sandbox.wait_for_message("threads unbind talker", within=PATIENCE)
+    assert machine.topics_made() == 3
 
 
 def test_in_a_forum_a_thread_is_closed_behind_its_agent_and_opened_for_it_whoever_leads(machine: Machine) -> None:
     state = machine.sandbox.state()
     forum, owner = state["forum_id"], state["owner_id"]
-    options = (
-        "--chat",
-        str(forum),
-        "--allow",
-        str(owner),
-        "--clean-up",
-        "close",
-        "--thread-names",
-        "{name} @ {project}",
-    )
+    place = ("--chat", str(forum), "--allow", str(owner))
     machine.sandbox.drop_answer("createForumTopic", times=1)
-    machine.lead(*options)
+    names = ("--thread-names", "{name} @ {project}")
+    machine.lead(*place, *names, "--clean-up", "close", hasty={"telegram_bus.roles.clean_up.GRACE": 0.5})
 
     def closed() -> dict[str, bool]:
         return {topic["name"]: topic["closed"] for topic in machine.sandbox.topics(chat_id=forum)}

@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from telegram_bus.cli.demo_bus import BUS, DemoBus, open_demo_bus
-
-PATIENCE = 30.0
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def run(bus: DemoBus, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*BUS, *arguments], env=bus.environ, capture_output=True, text=True, timeout=60, check=False)
+from telegram_bus.cli.demo_bus import BUS, open_demo_bus
+from tests.e2e.rig import PATIENCE, run, until
 
 
 def test_a_secret_of_ones_own_lets_followers_in_and_one_without_it_waits(tmp_path: Path) -> None:

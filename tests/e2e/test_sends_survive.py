@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
 
 from telegram_bus.crash import VARIABLE
 from telegram_bus.testing import Sandbox
-from tests.e2e.test_faults import PATIENCE, Agent, Machine, machine, until
-
-__all__ = ["machine"]
+from tests.e2e.rig import PATIENCE, Machine, until
 
 ANSWERER = """
 import sys, trio, telegram_bus
@@ -30,14 +26,6 @@ async def main():
 
 trio.run(main)
 """
-
-
-def answerer(machine: Machine, words: str) -> Agent:
-    output = machine.root / f"answerer-{len(machine.agents)}.out"
-    with output.open("wb") as stdout:
-        process = subprocess.Popen([sys.executable, "-c", ANSWERER, words], env=machine.environ, stdout=stdout)
-    machine.agents.append(Agent(process, output))
-    return machine.agents[-1]
 
 
 ECHO = """
@@ -59,14 +47,6 @@ trio.run(main)
 """
 
 
-def echo(machine: Machine, *arguments: str) -> Agent:
-    output = machine.root / f"echo-{len(machine.agents)}.out"
-    with output.open("wb") as stdout:
-        process = subprocess.Popen([sys.executable, "-c", ECHO, *arguments], env=machine.environ, stdout=stdout)
-    machine.agents.append(Agent(process, output))
-    return machine.agents[-1]
-
-
 def waits(machine: Machine) -> bool:
     """Whether a call is accepted, and not claimed at this moment."""
     with closing(sqlite3.connect(f"file:{machine.profile.database}?mode=ro", uri=True)) as db:
@@ -83,8 +63,8 @@ def sent(sandbox: Sandbox, thread: int) -> list[str]:
 def test_scenario_32_a_long_answer_goes_on_at_the_part_that_failed(machine: Machine) -> None:
     """Part 3 has to wait, leader and program are killed, and the next program has other words by then."""
     machine.lead()
-    first = answerer(machine, "first")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    first = machine.start(ANSWERER, "first")
+    thread = machine.wait_thread("nora")
     machine.sandbox.order_fault(
         "refuse", method="sendMessage", thread_id=thread, skip=2, code=429, parameters={"retry_after": 4}
     )
@@ -94,7 +74,7 @@ def test_scenario_32_a_long_answer_goes_on_at_the_part_that_failed(machine: Mach
     machine.kill_leader()
     assert len(sent(machine.sandbox, thread)) == 2
 
-    second = answerer(machine, "second")
+    second = machine.start(ANSWERER, "second")
     second.wait_said("sent ")
     parts = sent(machine.sandbox, thread)
     whole = "".join(f"first line {number:04d} of a long answer\n" for number in range(500))
@@ -106,24 +86,23 @@ def test_scenario_32_a_long_answer_goes_on_at_the_part_that_failed(machine: Mach
 def test_scenario_31_what_perhaps_went_out_is_told_once_and_sent_again_by_a_press(machine: Machine) -> None:
     """Telegram has the message, and its answer got lost; the leader dies, too, before anybody presses."""
     machine.lead()
-    agent = echo(machine)
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    agent = machine.start(ECHO)
+    thread = machine.wait_thread("nora")
     machine.sandbox.order_fault("drop", method="sendMessage", thread_id=thread)
     machine.say("hello", thread)
     agent.wait_said("CommitUnknown")
     notice = machine.wait_answer("Perhaps sent", thread)
-    status = machine.status()
-    assert status is not None
+    status = machine.wait_status()
     assert (status["sends"]["unknown"], status["followers"][0]["unknown"]) == (1, 1)
     assert "1 message perhaps sent, the newest of nora" in machine.run("status").stdout
     machine.kill_leader()
-    until(lambda: (now := machine.status()) is not None and now["sends"]["unknown"] == 1)
+    machine.wait_status(lambda status: status["sends"]["unknown"] == 1)
 
     machine.sandbox.press(notice, "Send again")
     until(lambda: len([text for text in sent(machine.sandbox, thread) if text == "nora says hello"]) == 2)
     until(lambda: any(m.get("text", "").endswith("Sent again.") for m in machine.sandbox.messages(thread_id=thread)))
     agent.kill()
-    again = echo(machine)  # its handler runs anew, and gets what was sent by the press
+    again = machine.start(ECHO)  # its handler runs anew, and gets what was sent by the press
     again.wait_said("sent ")
     assert [text for text in sent(machine.sandbox, thread) if "hello" in text].count("nora says hello") == 2
 
@@ -131,8 +110,8 @@ def test_scenario_31_what_perhaps_went_out_is_told_once_and_sent_again_by_a_pres
 def test_what_was_accepted_goes_out_though_its_program_is_dead_by_then(machine: Machine) -> None:
     """Telegram wants a pause; program and leader are killed in it, and nobody asks the next leader for anything."""
     machine.lead("--no-spare")
-    agent = echo(machine)
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    agent = machine.start(ECHO)
+    thread = machine.wait_thread("nora")
     machine.sandbox.order_fault(
         "refuse", method="sendMessage", thread_id=thread, code=429, parameters={"retry_after": 3}
     )
@@ -149,15 +128,14 @@ def test_what_was_accepted_goes_out_though_its_program_is_dead_by_then(machine: 
 def test_scenario_76_a_person_who_blocked_the_bot_gets_nothing_until_they_write_again(machine: Machine) -> None:
     """The follower hears at once that the chat is closed; the message is sent when it is open again, and asked for."""
     machine.lead()
-    agent = echo(machine, "again")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    agent = machine.start(ECHO, "again")
+    thread = machine.wait_thread("nora")
     machine.say("first", thread)
     agent.wait_said("sent ")
     machine.sandbox.order_fault("refuse", method="sendMessage", thread_id=thread, code=403)
     machine.say("second", thread)
     agent.wait_said("ApiError")
-    status = machine.status()
-    assert status is not None
+    status = machine.wait_status()
     assert status["sends"]["parked"] == [{"chat_id": machine.sandbox.chat_id, "why": "the person has blocked the bot"}]
     machine.say("third", thread)
     machine.wait_answer("nora says third", thread)
@@ -184,8 +162,8 @@ def test_a_leader_that_dies_at_any_step_sends_once_or_says_that_it_does_not_know
     monkeypatch.setenv(VARIABLE, point)
     leader = machine.lead()
     monkeypatch.delenv(VARIABLE)
-    agent = echo(machine, "again")
-    thread = machine.sandbox.wait_for_topic("nora", within=PATIENCE)
+    agent = machine.start(ECHO, "again")
+    thread = machine.wait_thread("nora")
     if point == "after-release":
         machine.sandbox.order_fault(
             "refuse", method="sendMessage", thread_id=thread, code=429, parameters={"retry_after": 1}
@@ -206,5 +184,5 @@ def test_a_leader_that_dies_at_any_step_sends_once_or_says_that_it_does_not_know
         return texts.count("nora says hello"), sum(text.startswith("Perhaps sent") for text in texts)
 
     until(lambda: seen() == (there, told))
-    until(lambda: (status := machine.status()) is not None and not status["sends"]["waiting"])
+    machine.wait_status(lambda status: not status["sends"]["waiting"])
     assert seen() == (there, told)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 import trio
@@ -27,16 +26,6 @@ def sandbox() -> Iterator[Sandbox]:
         yield running
 
 
-@pytest.fixture
-def profile(monkeypatch: pytest.MonkeyPatch) -> Iterator[Profile]:
-    with TemporaryDirectory(prefix="tb-") as directory:  # short, so that the sockets stand in the profile
-        monkeypatch.setenv("XDG_STATE_HOME", directory)
-        monkeypatch.delenv("TELEGRAM_BUS_HOME", raising=False)
-        profile = Home(Path(directory, "home")).profile("default")
-        profile.ensure()
-        yield profile
-
-
 def settings_for(sandbox: Sandbox, profile: Profile) -> Settings:
     given = {"api_root": sandbox.api_root, "chat": str(sandbox.chat_id), "linger": "0.2"}
     return load_settings(profile, given, {"TELEGRAM_BOT_TOKEN": sandbox.token})
@@ -54,16 +43,16 @@ def descriptors() -> set[str]:
 
 
 async def test_cancelling_the_leader_leaves_no_task_socket_thread_or_descriptor(
-    sandbox: Sandbox, profile: Profile, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, bus_profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trio._core._thread_cache, "IDLE_TIMEOUT", 0.05)  # so that idle worker threads end at once
-    settings = settings_for(sandbox, profile)
+    settings = settings_for(sandbox, bus_profile)
     before = descriptors()
     async with trio.open_nursery() as nursery:
-        await nursery.start(partial(run_leader, profile, settings))
-        async with agent.join("guest", home=profile.home.root) as bus:
+        await nursery.start(partial(run_leader, bus_profile, settings))
+        async with agent.join("guest", home=bus_profile.home.root) as bus:
             await bus.wait_serving()
-            assert any(profile.run_dir.iterdir())
+            assert any(bus_profile.run_dir.iterdir())
             waiting = trio.Event()
 
             async def wait_for_members() -> None:
@@ -82,14 +71,16 @@ async def test_cancelling_the_leader_leaves_no_task_socket_thread_or_descriptor(
     while [thread for thread in threading.enumerate() if thread.name.startswith("Trio thread")]:  # noqa: ASYNC110
         await trio.sleep(0.02)
     assert descriptors() <= before
-    assert not [path for path in profile.run_dir.iterdir() if not path.is_symlink()]
+    assert not [path for path in bus_profile.run_dir.iterdir() if not path.is_symlink()]
 
 
-async def test_a_leader_that_is_told_to_stop_says_why_it_ended(sandbox: Sandbox, profile: Profile) -> None:
+async def test_a_leader_that_is_told_to_stop_says_why_it_ended(sandbox: Sandbox, bus_profile: Profile) -> None:
     stop, reasons = trio.Event(), []
 
     async def lead(task_status: trio.TaskStatus[object]) -> None:
-        reasons.append(await run_leader(profile, settings_for(sandbox, profile), stop=stop, task_status=task_status))
+        reasons.append(
+            await run_leader(bus_profile, settings_for(sandbox, bus_profile), stop=stop, task_status=task_status)
+        )
 
     async with trio.open_nursery() as nursery:
         await nursery.start(lead)
@@ -98,27 +89,29 @@ async def test_a_leader_that_is_told_to_stop_says_why_it_ended(sandbox: Sandbox,
 
 
 async def test_a_detached_leader_ends_when_its_last_follower_has_been_gone_for_its_linger(
-    sandbox: Sandbox, profile: Profile
+    sandbox: Sandbox, bus_profile: Profile
 ) -> None:
     reasons = []
 
     async def lead(task_status: trio.TaskStatus[object]) -> None:
-        settings = settings_for(sandbox, profile)
-        reasons.append(await run_leader(profile, settings, detached=True, task_status=task_status))
+        settings = settings_for(sandbox, bus_profile)
+        reasons.append(await run_leader(bus_profile, settings, detached=True, task_status=task_status))
 
     async with trio.open_nursery() as nursery:
         await nursery.start(lead)
-        async with agent.join("guest", home=profile.home.root) as bus:
+        async with agent.join("guest", home=bus_profile.home.root) as bus:
             await bus.wait_serving()
             await trio.sleep(0.5)  # longer than the linger: with a follower here it stays
             assert reasons == []
     assert reasons == ["no follower was left"]
 
 
-async def test_a_second_leader_of_one_bot_is_refused_in_another_profile_too(sandbox: Sandbox, profile: Profile) -> None:
+async def test_a_second_leader_of_one_bot_is_refused_in_another_profile_too(
+    sandbox: Sandbox, bus_profile: Profile
+) -> None:
     async with trio.open_nursery() as nursery:
-        await nursery.start(partial(run_leader, profile, settings_for(sandbox, profile)))
-        other = Home(profile.home.root.parent / "other").profile("work")
+        await nursery.start(partial(run_leader, bus_profile, settings_for(sandbox, bus_profile)))
+        other = Home(bus_profile.home.root.parent / "other").profile("work")
         other.ensure()
         with pytest.raises(LeadershipLost, match=f"process {os.getpid()}"):
             await run_leader(other, settings_for(sandbox, other))
@@ -126,18 +119,18 @@ async def test_a_second_leader_of_one_bot_is_refused_in_another_profile_too(sand
 
 
 async def test_followers_return_to_fifty_leaders_one_after_another(
-    sandbox: Sandbox, profile: Profile, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, bus_profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scenario 20: each is cut off in the middle of its work, and everybody comes back with its key and its thread."""
     monkeypatch.setattr(member, "LONGEST_PAUSE", 0.05)  # these leaders live for less than a second
     names = ("one", "two", "three")
     threads: dict[str, set[object]] = {name: set() for name in names}
     serving: dict[str, int] = dict.fromkeys(names, 0)
-    settings = settings_for(sandbox, profile)
+    settings = settings_for(sandbox, bus_profile)
     made = len(sandbox.record(kind="call", method="createForumTopic"))
 
     async def stay(name: str) -> None:
-        async with agent.join(name, home=profile.home.root, start_leader=False) as bus:
+        async with agent.join(name, home=bus_profile.home.root, start_leader=False) as bus:
             async for state in bus.states():
                 if state.phase == "serving":
                     serving[name] += 1
@@ -148,7 +141,7 @@ async def test_followers_return_to_fifty_leaders_one_after_another(
             followers.start_soon(stay, name)
         for number in range(1, 51):
             async with trio.open_nursery() as nursery:
-                await nursery.start(partial(run_leader, profile, settings))
+                await nursery.start(partial(run_leader, bus_profile, settings))
                 with trio.fail_after(60):
                     while min(serving.values()) < number:  # noqa: ASYNC110 - followers of real sockets
                         await trio.sleep(0.01)

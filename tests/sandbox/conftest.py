@@ -1,4 +1,4 @@
-"""Sandboxes in processes of their own, and Chromium."""
+"""Sandboxes in processes of their own, and their page in a browser."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telegram_bus.testing import Sandbox
-from tests.browser import chromium
+from tests.browser import opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -28,25 +28,9 @@ def shared() -> Iterator[Sandbox]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium without a window."""
-    with chromium() as started:
-        yield started
-
-
 @pytest.fixture
 def page(browser: Browser, sandbox: Sandbox) -> Iterator[Page]:
     """The page, opened; it must not complain about anything."""
-    complaints: list[str] = []
-    # Without animations: a click waits until what it hits stands still.
-    context = browser.new_context(viewport={"width": 1200, "height": 800}, reduced_motion="reduce")
-    opened = context.new_page()
-    opened.set_default_timeout(15_000)
-    opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.goto(sandbox.page)
-    opened.wait_for_selector(".thread")
-    yield opened
-    context.close()
-    assert complaints == []
+    with opened(browser, sandbox.page) as page:
+        page.set_default_timeout(15_000)
+        yield page

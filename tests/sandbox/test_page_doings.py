@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from telegram_bus.testing import Sandbox
-from tests.sandbox.test_page_files import png
+from tests.samples import png
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FilePayload, Locator, Page

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from typing import TYPE_CHECKING
 
 import pytest
 
 from telegram_bus.testing import Sandbox
+from tests.samples import png
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
-
-
-def png(width: int, height: int) -> bytes:
-    def chunk(name: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
-
-    rows = b"".join(b"\0" + bytes((x * 4 % 256, y * 6 % 256, 160)[z] for x in range(width) for z in range(3))
-                    for y in range(height))  # fmt: skip
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def test_pictures_files_and_polls_are_shown(page: Page, sandbox: Sandbox) -> None:

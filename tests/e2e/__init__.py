@@ -1,0 +1,1 @@
+"""Real processes: leaders, followers, commands and people, over a sandbox."""
