@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,10 @@ async def test_a_full_backlog_is_waited_for(server: Server, mock_clock: trio.tes
     waiting = [trio.socket.socket(trio.socket.AF_UNIX) for _ in range(3)]
     for sock in waiting[:1]:
         await sock.connect(str(server.path))
+    with socket.socket(socket.AF_UNIX) as another:
+        another.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            another.connect(str(server.path))
     async with open_client(lambda: server.path) as client, trio.open_nursery() as nursery:
         nursery.start_soon(client.request, beat())
         await settle()
