@@ -18,7 +18,7 @@ import trio
 from attrs import Factory, define, field
 
 from telegram_bus.botapi.uploads import Upload
-from telegram_bus.core.errors import RequestRefused, StateError
+from telegram_bus.core.errors import RequestRefused
 from telegram_bus.core.extensions import FilePart
 from telegram_bus.core.files import safe_name
 from telegram_bus.core.permissions import Allowed
@@ -28,6 +28,7 @@ from telegram_bus.core.threads import slug
 from telegram_bus.home import Profile
 from telegram_bus.roles.fetching import Call, Downloads, Fetching, FileLimits, mb
 from telegram_bus.roles.opening import open_below
+from telegram_bus.roles.saving import Saving
 from telegram_bus.wire.descriptors import Descriptors
 
 __all__ = ["Enclosed", "FileLimits", "Files"]
@@ -35,11 +36,6 @@ __all__ = ["Enclosed", "FileLimits", "Files"]
 log = logging.getLogger(__name__)
 
 REMEMBERED: Final = 16_384  # pairs of a file id and a follower: a photo has four ids, an album forty
-SAVE_EVERY: Final = 1.0
-"""Seconds in which what is noted is gathered into one transaction."""
-
-SAVE_AGAIN: Final = 5.0
-
 
 Identity = tuple[int, int]
 """Device and inode of a file: the same whatever names and links lead to it."""
@@ -124,8 +120,7 @@ class Files:
     refused: Callable[[str | None, int, str, str | None, str], None] | None = field(default=None, repr=False)
     """Told of refused uploads, as `roles.audit.Audit.note`."""
     _theirs: OrderedDict[tuple[str, str], None] = field(factory=OrderedDict)
-    _unsaved: dict[tuple[str, str], None] = field(factory=dict)
-    _noted: trio.Event = field(factory=trio.Event)
+    _saving: Saving[tuple[str, str], None] = field(factory=lambda: Saving("whose files are whose"), repr=False)
     _fetching: Fetching = field(
         init=False,
         repr=False,
@@ -137,8 +132,7 @@ class Files:
         pairs = [(file_id, key) for file_id in file_ids]
         if pairs:
             self._remember(pairs)
-            self._unsaved |= dict.fromkeys(pairs)
-            self._noted.set()
+            self._saving.note(dict.fromkeys(pairs))
 
     def belongs(self, file_id: str, key: str) -> bool:
         """Whether the follower was given this file."""
@@ -158,18 +152,7 @@ class Files:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep the store informed of who has which files, until cancelled."""
         task_status.started()
-        while True:
-            await self._noted.wait()
-            await trio.sleep(SAVE_EVERY)
-            self._noted = trio.Event()
-            saving, self._unsaved = self._unsaved, {}
-            try:
-                await self.owners.record_files(list(saving), self.now_ms())
-            except StateError as error:  # a full disk
-                log.warning("whose files are whose is not stored: %s", error)
-                self._unsaved = dict(list({**saving, **self._unsaved}.items())[-REMEMBERED:])
-                await trio.sleep(SAVE_AGAIN)
-                self._noted.set()
+        await self._saving.run(lambda pairs: self.owners.record_files(list(pairs), self.now_ms()))
 
     def _remember(self, pairs: Iterable[tuple[str, str]]) -> None:
         for pair in pairs:

@@ -10,13 +10,13 @@ from typing import Any, Final
 import trio
 from attrs import define, evolve, field, frozen
 
-from telegram_bus.core.errors import StateError
 from telegram_bus.core.permissions import Owned
 from telegram_bus.core.registry import Member
 from telegram_bus.core.scopes import named_files, wire_id
 from telegram_bus.core.updates import UpdateInfo
 from telegram_bus.core.values import Number
-from telegram_bus.roles.files import SAVE_AGAIN, SAVE_EVERY, Files
+from telegram_bus.roles.files import Files
+from telegram_bus.roles.saving import Saving
 from telegram_bus.store import Store
 
 __all__ = ["Possessions"]
@@ -24,7 +24,6 @@ __all__ = ["Possessions"]
 log = logging.getLogger(__name__)
 
 REMEMBERED: Final = 4_096  # messages and presses of buttons, each, that followers were given last
-UNSAVED: Final = 16_384  # messages, while the disk takes none
 MOST_ID: Final = 2**53
 MOST_FILES: Final = 100  # that one call names: an album has ten
 
@@ -67,15 +66,13 @@ class Possessions:
     callbacks: OrderedDict[str, str] = field(factory=OrderedDict)
     recalled: trio.Event = field(factory=trio.Event)
     """Set once what earlier leaders had given is known again (`Term.recall_given`)."""
-    _unsaved: dict[tuple[int, int], str] = field(factory=dict)
-    _noted: trio.Event = field(factory=trio.Event)
+    _saving: Saving[tuple[int, int], str] = field(factory=lambda: Saving("who was given which message"), repr=False)
 
     def note(self, info: UpdateInfo, key: str) -> None:
         """An update goes to this follower, which may react to its message, answer its button and fetch its files."""
         if info.chat_id is not None and info.message_id is not None:
             self._remember((info.chat_id, info.message_id), key)
-            self._unsaved[info.chat_id, info.message_id] = key
-            self._noted.set()
+            self._saving.note({(info.chat_id, info.message_id): key})
         if info.callback_id is not None:
             self.callbacks[info.callback_id] = key
             _keep(self.callbacks)
@@ -138,18 +135,7 @@ class Possessions:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep the store informed until cancelled, of many things at once."""
         task_status.started()
-        while True:
-            await self._noted.wait()
-            await trio.sleep(SAVE_EVERY)
-            self._noted = trio.Event()
-            saving, self._unsaved = self._unsaved, {}
-            try:
-                await self.store.note_given(list(saving.items()), self.now_ms())
-            except StateError as error:  # a full disk
-                log.warning("who was given which message is not stored: %s", error)
-                self._unsaved = dict(list((saving | self._unsaved).items())[-UNSAVED:])
-                await trio.sleep(SAVE_AGAIN)
-                self._noted.set()
+        await self._saving.run(lambda given: self.store.note_given(list(given.items()), self.now_ms()))
 
     def _remember(self, place: Place, key: str) -> None:
         self.messages[place] = key
