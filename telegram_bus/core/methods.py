@@ -95,7 +95,8 @@ def shown(name: str) -> str:
 
 def _object(kind: str, body: Mapping[str, Any], walk: _Walk, depth: int) -> Problem | None:
     """The fields of a method or type; paths grow from the inside out, where something is wrong only."""
-    fields = _fields(METHODS[kind] if depth == 0 else TYPES[kind])
+    line = METHODS[kind] if depth == 0 else TYPES[kind]
+    fields = _fields(line)
     for name, value in body.items():
         if value is None:
             continue
@@ -109,8 +110,8 @@ def _object(kind: str, body: Mapping[str, Any], walk: _Walk, depth: int) -> Prob
             return Problem(name, rule)
         if type(value) is not _EXACT.get(field.kind) and (problem := _value(field.kind, value, walk, depth + 1)):
             return _inside(name, problem)
-    for name, field in fields.items():
-        if field.required and body.get(name) is None and not (depth == 0 and name in walk.given):
+    for name in _required(line):
+        if body.get(name) is None and not (depth == 0 and name in walk.given):
             return Problem(name, "is missing")
     return None
 
@@ -194,6 +195,12 @@ def _fields(line: str) -> dict[str, _Field]:
         name, _, kind = one.partition(":")
         fields[name.removesuffix("!")] = _Field(kind, name.endswith("!"))
     return fields
+
+
+@functools.cache
+def _required(line: str) -> tuple[str, ...]:
+    """Those of them that have to be there."""
+    return tuple(name for name, field in _fields(line).items() if field.required)
 
 
 @functools.cache

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any, Final, Literal, cast
 
 from attrs import frozen
@@ -270,7 +272,7 @@ def _judge_call(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allowe
     if scope is None:
         return _unknown(args, policy.calls)
     given = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
-    for marker in (CROSS_TARGET, AGGREGATE):
+    for marker in (CROSS_TARGET, AGGREGATE) if body is not given else ():
         if given.get(marker) is True and (marked := policy.marked.get((api_method, marker))) is not None:
             scope = marked
             break
@@ -315,17 +317,24 @@ def _on_disk(body: dict[str, Any]) -> Problem | None:
 
 def _described(api_method: str, body: dict[str, Any], caller: Caller, files: Sequence[str] = ()) -> Problem | None:
     """What is wrong with the fields of a call, nested ones too, by the description of its method."""
-    from telegram_bus.core import methods  # noqa: PLC0415 - a follower, which asks what is repeatable, needs none
-
-    direct = methods.file_fields(api_method)
+    methods = _methods()
+    direct = methods.file_fields(api_method) if files else ()
     for name in files:
         if name in body or (name not in direct and not methods.may_attach(api_method, name)):
             return Problem(methods.shown(name), "takes no file here")
     look = Look(caller, files)
-    if problem := methods.check(api_method, body, look.visit, files):
+    problem: Problem | None = methods.check(api_method, body, look.visit, files)
+    if problem is not None:
         return problem
     idle = next((name for name in files if not (name in direct or name in look.used)), None)
     return None if idle is None else Problem(idle, "is a file that nothing in the call refers to")
+
+
+@functools.cache
+def _methods() -> ModuleType:
+    from telegram_bus.core import methods  # noqa: PLC0415 - a follower, which asks what is repeatable, needs none
+
+    return methods
 
 
 def _parts(args: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:
@@ -362,6 +371,8 @@ def _misplaced_upload(args: tuple[Any, ...], root: str | None) -> Problem | None
 
 
 def _unmarked(body: dict[str, Any]) -> dict[str, Any]:
+    if CROSS_TARGET not in body and AGGREGATE not in body:
+        return body
     return {name: value for name, value in body.items() if name not in (CROSS_TARGET, AGGREGATE)}
 
 

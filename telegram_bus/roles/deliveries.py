@@ -358,6 +358,6 @@ class Deliveries:
             auth=self.secret,
             now_ms=self.now_ms(),
         )
-        if isinstance(envelope, ForwardMessage):
-            envelope = evolve(envelope, forward_comment_batch_position=box.position())
+        if isinstance(envelope, ForwardMessage) and (position := box.position()) is not None:
+            envelope = evolve(envelope, forward_comment_batch_position=position)
         return envelope

@@ -120,7 +120,7 @@ class Judging:
     async def _make(self, envelope: Envelope, asked: decisions.Call, call: Allowed) -> Ack:
         try:
             enclosed = Enclosed(asked.parts, _descriptors(asked)) if asked.parts else None
-            call = attrs.evolve(call, urgency=asked.urgency, patient=asked.member.extended)
+            call = Allowed(method=call.method, args=call.args, urgency=asked.urgency, patient=asked.member.extended)
             result = await self._ports.call_api(asked.member, call, envelope.request_id, asked.call_id, enclosed)
             return accepted(envelope, result)
         except BusError as fault:

@@ -48,7 +48,8 @@ class Links:
         if link is None:
             link = self._links[path] = _Link(path)
             self._wanted.send_nowait(link)
-        await link.ready.wait()
+        if not link.ready.is_set():  # a wait that need not be is a turn of everybody's
+            await link.ready.wait()
         if link.client is None:
             raise NotSent(f"the connection to {path} was closed because its follower left")
         return await link.client.request(envelope)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
-import attrs
 import trio
 
 from telegram_bus.core import ledger
@@ -32,8 +31,7 @@ Answer = Ack | Work
 """An answer, or what to await for it in a task of its own."""
 
 
-@attrs.frozen
-class _Place:
+class _Place(NamedTuple):
     """Where a request stands in the ledger."""
 
     sender: tuple[str | None, str, str | None]
@@ -50,7 +48,7 @@ class Once:
 
     def __init__(self, bounds: ledger.Bounds | None = None) -> None:
         self._ledger = ledger.Ledger(bounds)
-        self._running: dict[_Place, trio.Event] = {}
+        self._running: dict[_Place, trio.Event | None] = {}  # for those that wait, if any
 
     def answer(self, envelope: Envelope, act: Callable[[], Answer]) -> Answer:
         """What `act` answers to a new request, or what it answered when the request came before."""
@@ -77,10 +75,13 @@ class Once:
             if known is not None:
                 await trio.lowlevel.checkpoint()
                 return known
-            await self._running[place].wait()
+            finished = self._running[place]
+            if finished is None:
+                finished = self._running[place] = trio.Event()
+            await finished.wait()
 
     async def _work(self, place: _Place, act: Callable[[], Answer]) -> Ack:
-        finished = self._running[place] = trio.Event()
+        self._running[place] = None
         settled = False
         try:
             answer = act()
@@ -91,8 +92,8 @@ class Once:
         finally:
             if not settled:
                 self._ledger.abandon(place.sender, place.request_id)
-            del self._running[place]
-            finished.set()
+            if (finished := self._running.pop(place)) is not None:
+                finished.set()
 
 
 class Turns:

@@ -26,6 +26,9 @@ __all__ = ["MAX_WATCH_SECONDS", "LeaderPorts", "Requests"]
 MAX_WATCH_SECONDS: Final = 25.0
 """How long `x.members.list` may wait: less than the 30 s after which its asker gives up."""
 
+_NOT_KEPT: Final = (Heartbeat, Extension, FileGet, QuestionWait)
+"""Requests that do no harm, or wait for the same, when they are done again: the ledger keeps no answers to them."""
+
 _LOST: Final = decisions.Refuse(message="this process is not the leader any more: read leader.json and connect anew")
 
 
@@ -61,7 +64,7 @@ class Requests:
         refusal = admission.authorise(envelope, self._rules)
         if refusal is not None:
             return self._refuse(envelope, refusal, peer)
-        if isinstance(envelope, Heartbeat | Extension | FileGet | QuestionWait):
+        if isinstance(envelope, _NOT_KEPT):
             return self._act(envelope, peer)
         return self._once.answer(envelope, lambda: self._act(envelope, peer))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import trio
 
 if TYPE_CHECKING:
+    from telegram_bus.core.envelopes import Envelope
     from telegram_bus.wire.connection import Peer
     from telegram_bus.wire.limits import Limits
     from telegram_bus.wire.session import Session
@@ -31,6 +32,7 @@ class Crowd:
         self.limits = limits
         self.sessions: set[Session] = set()
         self.seats = trio.Semaphore(limits.unknown)
+        self.lasting: set[type[Envelope]] = set()  # kinds of requests that had to wait, since the last sweep
         self._unknown: dict[Session, float] = {}  # since when, the oldest first
         self._half_lines = 0
         self._left = trio.Event()
@@ -85,6 +87,7 @@ class Crowd:
         limits = self.limits
         while True:
             await trio.sleep(limits.sweep)
+            self.lasting.clear()
             now = trio.current_time()
             for session in tuple(self.sessions):
                 connection = session.connection

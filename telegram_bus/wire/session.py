@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import attrs
 import trio
@@ -24,9 +25,18 @@ __all__ = ["Answer", "Responder", "Session"]
 log = logging.getLogger(__name__)
 
 Answer = Ack | Callable[[], Awaitable[Ack]]
-"""An ack, given at once, or work that ends in one and runs in a task of its own."""
+"""An ack, given at once, or work that ends in one; nothing of its connection waits for it."""
 
 Responder = Callable[[Envelope, Peer], Answer]
+
+
+class Asked(NamedTuple):
+    """A request that is worked on: the work, and how many bytes its line has."""
+
+    envelope: Envelope
+    work: Callable[[], Awaitable[Ack]]
+    size: int
+
 
 INVALID: Final = "invalid"  # the request id of an answer to a line that has none (protocol section 1)
 
@@ -57,7 +67,7 @@ class Session:
         self._in_flight = 0
         self._in_flight_bytes = 0
         self._files_in_flight = 0
-        self._finished = trio.Event()  # set, and replaced, when work has ended
+        self._finished: trio.Event | None = None  # while somebody waits for the end of work
         self._refused = 0
         crowd.join(self)
         if not self.is_known():
@@ -73,9 +83,7 @@ class Session:
         """Answer until the peer leaves or is closed, and the work it asked for has ended."""
         try:
             async with trio.open_nursery() as nursery:
-                with self._reading:
-                    await self._read(nursery)
-                self._forget()
+                await self._read_on(nursery, self._reading, [])
         finally:
             self._forget()
             self.connection.close()
@@ -99,19 +107,33 @@ class Session:
 
     # reading
 
-    async def _read(self, nursery: trio.Nursery) -> None:
+    async def _read_on(self, nursery: trio.Nursery, scope: trio.CancelScope, lines: list[bytes]) -> None:
+        """Answer these lines and those that come, until the peer is gone or another task reads on in this one's place.
+
+        `scope` is the scope of who reads: this task may have work to do that is not cut with the reading.
+        """
+        with scope:
+            await self._read(nursery, lines)
+        if self._reading is scope:
+            self._forget()
+
+    async def _read(self, nursery: trio.Nursery, lines: list[bytes] | None) -> None:
         connection = self.connection
         try:
             while True:
-                if self._known or not await self._take_seat():
-                    await connection.wait_readable()
-                lines = connection.receive_nowait()
-                if lines is None:
+                if self._overfull:
+                    await self._catch_up(nursery)
+                if not lines:
+                    if self._known or not await self._take_seat():
+                        await connection.wait_readable()
+                    lines = connection.receive_nowait()
+                    if lines is None:
+                        return
+                    if self.half or connection.lines.pending:
+                        self._note_half_line(connection.lines.pending)
+                if lines and not await self._handle(lines, nursery):
                     return
-                if self.half or connection.lines.pending:
-                    self._note_half_line(connection.lines.pending)
-                if lines:
-                    await self._handle(lines, nursery)
+                lines = None
                 if connection.held and not connection.lines.pending:
                     connection.drop_held()  # their lines have come, and did not want them
         except trio.ClosedResourceError:
@@ -125,7 +147,7 @@ class Session:
         One that says nothing needs no seat.
         """
         while self._in_flight:  # what it asked for decides whether it is known
-            await self._finished.wait()
+            await self._wait_finished()
         if self.is_known() or self._seated:
             return False
         await self.connection.wait_readable()
@@ -140,11 +162,12 @@ class Session:
         self.half_at = trio.current_time()
         self._crowd.count_half_line(growth)
 
-    async def _handle(self, lines: list[bytes], nursery: trio.Nursery) -> None:
+    async def _handle(self, lines: list[bytes], nursery: trio.Nursery) -> bool:
+        """Answer these lines; False where this task does work meanwhile and another one goes on with the rest."""
         limits = self._limits
         turn = 0
         eager = len(lines) > limits.in_flight
-        for line in lines:
+        for number, line in enumerate(lines, 1):
             if turn == limits.turn:
                 turn = 0
                 self._flush(nursery)
@@ -153,17 +176,26 @@ class Session:
                 else:
                     await trio.lowlevel.checkpoint()
             turn += 1
-            self._answer(line, nursery)
+            asked = self._answer(line, nursery, alone=len(lines) == 1)
+            if asked is not None and not await self._do_here(asked, nursery, lines[number:]):
+                return False
             if self._ended:
-                return
-            if (
-                self._in_flight >= limits.in_flight
-                or self._in_flight_bytes > limits.in_flight_bytes
-                or self._files_in_flight > limits.descriptors
-                or self.connection.unsent > limits.unsent_pause
-            ):
+                return True
+            if self._overfull:
                 await self._catch_up(nursery)
         self._flush(nursery)
+        return True
+
+    @property
+    def _overfull(self) -> bool:
+        """Whether the peer has to wait for answers, or take some, before it may ask for more."""
+        limits = self._limits
+        return (
+            self._in_flight >= limits.in_flight
+            or self._in_flight_bytes > limits.in_flight_bytes
+            or self._files_in_flight > limits.descriptors
+            or self.connection.unsent > limits.unsent_pause
+        )
 
     async def _catch_up(self, nursery: trio.Nursery) -> None:
         """Let work end, and let the peer take its answers, before it may ask for more."""
@@ -174,22 +206,26 @@ class Session:
             or self._in_flight_bytes > limits.in_flight_bytes
             or self._files_in_flight > limits.descriptors
         ):
-            await self._finished.wait()
+            await self._wait_finished()
         if self.connection.unsent > limits.unsent_pause:
             await self.connection.wait_drained()
 
     # answering
 
-    def _answer(self, line: bytes, nursery: trio.Nursery) -> None:
+    def _answer(self, line: bytes, nursery: trio.Nursery, *, alone: bool) -> Asked | None:
+        """Answer the line, or have its work done; work that may be over at once is returned, for this task to do.
+
+        One that is read `alone` keeps no other one waiting should it take longer.
+        """
         try:
             envelope = decode(line)
         except InvalidEnvelope as fault:
             self.connection.drop_held()  # nobody knows any more which line they belong to
             self._give_now(_failure(INVALID, fault))
-            return
+            return None
         if isinstance(envelope, FileExpect):
             self._expect_files(envelope)
-            return
+            return None
         peer, beside = self._peer, None
         if self.connection.held and isinstance(envelope, Carrying):
             beside = self.connection.held.popleft()
@@ -206,13 +242,17 @@ class Session:
             if beside is not None:
                 beside.close()
             self._give_now(answer)
-            return
+            return None
         if beside is not None:
             answer = self._closing(answer, beside)
+        asked = Asked(envelope, answer, len(line))
         self._in_flight += 1
-        self._in_flight_bytes += len(line)
+        self._in_flight_bytes += asked.size
+        if self._known and (alone or type(envelope) not in self._crowd.lasting):
+            return asked
         self._leave_unknown()
-        nursery.start_soon(self._work, envelope, answer, len(line), nursery)
+        nursery.start_soon(self._work, asked, nursery)
+        return None
 
     def _closing(self, work: Callable[[], Awaitable[Ack]], beside: Descriptors) -> Callable[[], Awaitable[Ack]]:
         """The work, and then the end of the open files that nobody took over."""
@@ -235,22 +275,65 @@ class Session:
         message = None if known else "open files are taken once a request on this connection was accepted"
         self._give_now(Ack(request_id=envelope.request_id, ok=known, message=message))
 
-    async def _work(
-        self, envelope: Envelope, work: Callable[[], Awaitable[Ack]], size: int, nursery: trio.Nursery
-    ) -> None:
+    async def _do_here(self, asked: Asked, nursery: trio.Nursery, rest: list[bytes]) -> bool:
+        """Do work in the task that reads; where it has to wait, another task takes over `rest` and the reading: False.
+
+        So what is over at once costs no task of its own, and the connection never waits for anything else.
+        """
+        lasts = False
+
+        def hand_over() -> None:
+            nonlocal lasts
+            lasts = True
+            self._crowd.lasting.add(type(asked.envelope))
+            self._reading = trio.CancelScope()
+            nursery.start_soon(self._read_on, nursery, self._reading, rest)
+
         try:
-            ack = await work()
-        except BusError as fault:  # as above
-            log.warning("a %s failed: %s", envelope.KIND, fault)
-            ack = _failure(envelope.request_id, fault)
-        except Exception as fault:  # as above
-            log.exception("cannot answer a %s", envelope.KIND)
-            ack = _failure(envelope.request_id, fault)
+            ack = await _begun(self._outcome(asked), hand_over)
         finally:
-            self._in_flight -= 1
-            self._in_flight_bytes -= size
+            self._note_finished(asked)
+        if lasts:
+            await self._give_late(ack, nursery)
+        elif not self.connection.closed:
+            self._give(ack)
+            if self.connection.backlog > self._limits.unsent:
+                self.end("does not read its answers")
+        return not lasts
+
+    async def _work(self, asked: Asked, nursery: trio.Nursery) -> None:
+        """Do work in a task of its own."""
+        try:
+            ack = await self._outcome(asked)
+        finally:
+            self._note_finished(asked)
+        await self._give_late(ack, nursery)
+
+    async def _outcome(self, asked: Asked) -> Ack:
+        try:
+            return await asked.work()
+        except BusError as fault:  # as above
+            log.warning("a %s failed: %s", asked.envelope.KIND, fault)
+            return _failure(asked.envelope.request_id, fault)
+        except Exception as fault:  # as above
+            log.exception("cannot answer a %s", asked.envelope.KIND)
+            return _failure(asked.envelope.request_id, fault)
+
+    def _note_finished(self, asked: Asked) -> None:
+        self._in_flight -= 1
+        self._in_flight_bytes -= asked.size
+        if self._finished is not None:
             self._finished.set()
+            self._finished = None
+
+    async def _wait_finished(self) -> None:
+        """Wait until some work has ended."""
+        if self._finished is None:
             self._finished = trio.Event()
+        await self._finished.wait()
+
+    async def _give_late(self, ack: Ack, nursery: trio.Nursery) -> None:
+        """Send an answer that others may have been given before: with theirs, if any may come in this turn."""
         if self.connection.closed:
             return
         self._give(ack)
@@ -258,7 +341,7 @@ class Session:
             self._crowd.add_unknown(self)
         if self.connection.backlog > self._limits.unsent:
             self.end("does not read its answers")
-        elif not await self.connection.flush_soon():
+        elif not (await self.connection.flush_soon() if self._in_flight else self.connection.flush()):
             nursery.start_soon(self.connection.drain)
 
     def _give_now(self, ack: Ack) -> None:
@@ -302,3 +385,21 @@ class Session:
 def _failure(request_id: str, fault: Exception) -> Ack:
     text = str(fault) if isinstance(fault, BusError) else f"the request failed: {type(fault).__name__}"
     return Ack(request_id=request_id, ok=False, message=text)
+
+
+@types.coroutine
+def _begun(work: Coroutine[Any, Any, Ack], lasts: Callable[[], None]) -> Generator[Any, Any, Ack]:
+    """Do work in the present task; `lasts` is called when it first has to wait, and not where it never does."""
+    try:
+        wanted = work.send(None)
+        lasts()
+        while True:
+            try:
+                given = yield wanted
+            except BaseException as fault:  # noqa: BLE001 - the work shall have it
+                wanted = work.throw(fault)
+            else:
+                wanted = work.send(given)
+    except StopIteration as end:
+        ack: Ack = end.value
+        return ack

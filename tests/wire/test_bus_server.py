@@ -288,3 +288,64 @@ async def test_a_large_answer_reaches_a_peer_that_reads_slowly(server: Server) -
     await settle()
     assert (await peer.ask(heartbeat("small")))["requestId"] == "large"
     assert (await peer.answer())["requestId"] == "small"
+
+
+async def test_work_that_does_not_wait_is_done_by_who_reads_and_starts_no_task(server: Server) -> None:
+    tasks: list[trio.lowlevel.Task] = []
+
+    async def work(envelope: Envelope) -> Ack:
+        tasks.append(trio.lowlevel.current_task())
+        return Ack(request_id=envelope.request_id, ok=True)
+
+    await server.start(lambda envelope, _peer: partial(work, envelope), is_known=everybody)
+    peer = await server.connect()
+    await peer.send(*[call(str(n)) for n in range(40)])
+    assert [(await peer.answer())["requestId"] for _ in range(40)] == [str(n) for n in range(40)]
+    assert len(set(tasks)) == 1
+
+
+async def test_requests_behind_one_that_waits_are_answered_before_it(server: Server) -> None:
+    """Whether they came in one piece with it or later, and whether more of them have to wait."""
+    work = Work()
+    await server.start(work, is_known=everybody)
+    peer = await server.connect()
+    for round_ in range(3):
+        await peer.send(call("slow"), heartbeat("a"), call("slower"), heartbeat("b"))
+        assert [(await peer.answer())["requestId"] for _ in range(2)] == ["a", "b"]
+        assert (await peer.ask(heartbeat("c")))["requestId"] == "c"
+        await settle()
+        assert set(work.started[2 * round_ :]) == {"slow", "slower"}
+        await work.let_go()
+        assert {(await peer.answer())["requestId"] for _ in range(2)} == {"slow", "slower"}
+
+
+async def test_work_is_not_cut_when_its_peer_is_closed_for_a_fault(server: Server) -> None:
+    """Also where the task that does it is the one that read its request."""
+    work = Work()
+    await server.start(work, is_known=everybody)
+    peer = await server.connect()
+    await peer.send(call("a"))
+    await settle()
+    await peer.send(call("b"))
+    await settle()
+    await peer.send(b"nonsense\n" * 101)
+    await peer.wait_closed()
+    assert work.ended == []
+    await work.let_go()
+    await settle()
+    assert sorted(work.ended) == ["a", "b"]
+
+
+async def test_work_that_fails_after_it_has_waited_is_a_refusal(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail() -> Ack:
+        await trio.lowlevel.checkpoint()
+        raise KeyError("not any more")
+
+    await server.start(lambda envelope, peer: fail if isinstance(envelope, CallApi) else ok(envelope, peer))
+    peer = await server.connect()
+    await peer.ask(heartbeat("a"))
+    ack = await peer.ask(call("c"))
+    assert (ack["requestId"], ack["ok"], ack["message"]) == ("c", False, "the request failed: KeyError")
+    assert "follower.callApi" in caplog.text
