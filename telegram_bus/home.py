@@ -19,6 +19,7 @@ __all__ = [
     "Profile",
     "Staged",
     "atomic_write",
+    "check_private_directory",
     "ensure_private_directory",
     "mint_secret",
     "read_private",
@@ -172,6 +173,11 @@ class Profile:
     def files(self, key: str) -> Path:
         return self.follower_dir(key) / "files"
 
+    def check(self) -> None:
+        """Raises StateError where the profile's directory, or one around it, is not ours alone; changes nothing."""
+        for directory in (self.home.root, self.home.profiles_dir, self.directory):
+            check_private_directory(directory)
+
     def ensure(self) -> None:
         """Make the profile's directories, mode 0700; raises StateError where one is not ours alone."""
         for directory in (
@@ -214,14 +220,30 @@ def ensure_private_directory(path: Path) -> None:
         found = path.lstat()
     except OSError as error:
         raise StateError(f"cannot make the directory {path}: {error.strerror}") from error
+    _refuse_shared(path, found)
+    if found.st_mode & OTHERS:
+        path.chmod(PRIVATE_DIRECTORY)
+
+
+def check_private_directory(path: Path) -> None:
+    """Raises StateError as `ensure_private_directory` does for what is there; makes and changes nothing."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        why = f"cannot look at the directory {path}: {error.strerror}"
+        raise StateError(f"{why}; choose another place with --home or ${HOME_VARIABLE}") from error
+    _refuse_shared(path, found)
+
+
+def _refuse_shared(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISDIR(found.st_mode):
         raise StateError(f"{path} is a symbolic link: remove it, or put the real directory into ${HOME_VARIABLE}")
     if found.st_uid != os.geteuid():
         raise StateError(f"{path} belongs to user {found.st_uid}, not to us: choose another ${HOME_VARIABLE}")
     if found.st_mode & stat.S_IWOTH:
         raise StateError(f"anybody may write to {path}: look at what is in it, then chmod 700 {path}")
-    if found.st_mode & OTHERS:
-        path.chmod(PRIVATE_DIRECTORY)
 
 
 def atomic_write(path: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:

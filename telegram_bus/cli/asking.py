@@ -22,8 +22,13 @@ _RECORD_MAX: Final = 1 << 16  # bytes of leader.json
 
 
 def profile_of(arguments: argparse.Namespace) -> Profile:
-    """The profile that the global options, the environment or the default name; nothing is created."""
-    return Home(arguments.home).profile(arguments.profile)
+    """The profile that the global options, the environment or the default name; nothing is created.
+
+    Raises StateError where it is somebody else's.
+    """
+    profile = Home(arguments.home).profile(arguments.profile)
+    profile.check()
+    return profile
 
 
 def leader_record(profile: Profile) -> dict[str, Any] | None:
@@ -41,6 +46,12 @@ def no_leader(profile: Profile) -> NoLeader:
     name = profile.name
     if profile.stopped.exists():
         return NoLeader(f"the leader of profile {name!r} was stopped\nstart it again: telegram-bus start")
+    if profile.leader_json.exists() and leader_record(profile) is None:
+        return NoLeader(
+            f"{profile.leader_json} does not say who leads, so nobody can be asked\n"
+            f"a leader of profile {name!r} that runs writes it anew within seconds\n"
+            "where none runs start one, which replaces the file: telegram-bus start"
+        )
     if profile.config_toml.exists():
         return NoLeader(f"no leader runs for profile {name!r}\nstart it: telegram-bus start")
     return NoLeader(

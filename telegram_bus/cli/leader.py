@@ -96,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         if option.name not in ("profile", "home") and (value := getattr(arguments, option.name, None)) is not None
     }
     profile = Home(arguments.home).profile(arguments.profile)
+    profile.check()
     log.setup(logging.DEBUG if arguments.verbose else logging.INFO, as_json=arguments.detached, file=profile.leader_log)
     standby: bool | Relevance = arguments.standby
     if arguments.as_spare:

@@ -96,11 +96,11 @@ async def _open_term(
     """The next epoch in the store and a socket, open until the block ends, and the leader that works with them."""
     profile = lease.profile
     before = leadership.read_leader(profile)
-    secrets = _secrets(profile, settings)
     after = before.epoch if before else 0
     async with open_store(profile.database, holder=lease.instance, after_epoch=after) as store:
         lease.epoch = store.epoch
         crash.point("after-begin")
+        secrets = _secrets(profile, settings)  # and only now, as below
         if profile.config_toml.exists():  # and only now: what cannot lead leaves the settings alone
             store_settings(profile, settings)
         crash.point("after-epoch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import stat
@@ -23,7 +24,7 @@ NOWHERE = "http://127.0.0.1:9"  # nobody answers there: whatever goes wrong has 
 LEAD = """
 import sys
 from telegram_bus.cli.main import main
-sys.exit(main(["leader", "--api-root", sys.argv[1], "--chat", "987"]))
+sys.exit(main(["leader", "--api-root", sys.argv[1], "--chat", "987", *sys.argv[2:]]))
 """
 FOREIGN = "import os; os.geteuid = lambda: 54321\n"
 UNLOCKABLE = """
@@ -31,6 +32,20 @@ import errno, fcntl
 def flock(*_): raise OSError(errno.ENOLCK, "No locks available")
 fcntl.flock = flock
 """
+
+HASTY = """
+import attrs, telegram_bus.roles.leadership as leadership
+times = attrs.evolve(leadership.DEFAULT_TIMES, lease=0.3, probe=0.3, farewell=0.1, patience=0.3)
+leadership.hold_leadership.__wrapped__.__kwdefaults__["times"] = times
+"""
+HOLDER = """
+import fcntl, os, sys, time
+held = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(held, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(600)
+"""
+RUBBISH = [b"", b"{", b"[]", b'{"version": 99}', b"\x00\xff" * 100, b"[" * 100_000]
 
 Spoil = Callable[[Profile], None]
 
@@ -45,22 +60,25 @@ def profile(tmp_path: Path) -> Profile:
     return profile
 
 
-def lead(profile: Profile, *, before: str = "", token: str = TOKEN) -> subprocess.CompletedProcess[str]:
-    environ = os.environ | {
-        "TELEGRAM_BUS_HOME": str(profile.home.root),
-        "XDG_STATE_HOME": str(profile.home.root.parent),
-        "TELEGRAM_BOT_TOKEN": token,
-    }
-    command = [sys.executable, "-c", before + LEAD, NOWHERE]
-    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+def environ(profile: Profile, token: str = TOKEN) -> dict[str, str]:
+    places = {"TELEGRAM_BUS_HOME": str(profile.home.root), "XDG_STATE_HOME": str(profile.home.root.parent)}
+    return os.environ | places | {"TELEGRAM_BOT_TOKEN": token}
+
+
+def lead(profile: Profile, *options: str, before: str = "", token: str = TOKEN) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", before + LEAD, NOWHERE, *options]
+    return subprocess.run(command, env=environ(profile, token), capture_output=True, text=True, timeout=60, check=False)
 
 
 def everything(profile: Profile) -> dict[str, tuple[int, bytes]]:
-    """Each file and directory of the home, with its mode and content; locks are nothing but files to hold on to."""
+    """Each file and directory of the home, with its mode and content; locks are nothing but files to hold on to.
+
+    Where a database cannot be opened its leader may have held the locks.
+    """
     return {
         str(path.relative_to(profile.home.root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
         for path in sorted(profile.home.root.rglob("*"))
-        if path.suffix not in {".lock", ".secret"}
+        if path.suffix != ".lock"
     }
 
 
@@ -122,7 +140,66 @@ def test_it_is_refused_with_the_path_and_the_way_out_and_nothing_changes(
     assert everything(profile) == found
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 99}', b"\x00\xff" * 100, b"[" * 100_000])
+@pytest.mark.parametrize("way", ["leader.lock", "the bot's lock"])
+@pytest.mark.parametrize("option", [[], ["--replace"]])
+def test_a_lock_that_no_leader_holds_is_named_and_its_holder_left_alone(
+    profile: Profile, way: str, option: list[str]
+) -> None:
+    bots = profile.home.root.parent / "telegram-bus" / "locks"
+    bots.mkdir(parents=True, mode=0o700)
+    bots.parent.chmod(0o700)
+    api = hashlib.sha256(NOWHERE.encode()).hexdigest()[:8]
+    path = profile.leader_lock if way == "leader.lock" else bots / f"123456-{api}.lock"
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout is not None
+            holder.stdout.readline()
+            found = everything(profile)
+            ended = lead(profile, *option, before=HASTY)
+            assert holder.poll() is None
+        finally:
+            holder.kill()
+    assert ended.returncode == 1, ended.stderr
+    assert str(path) in ended.stderr
+    assert f"lsof {path}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert everything(profile) == found
+
+
+@pytest.mark.parametrize("command", [["status"], ["updates", "list"], ["stop"], ["logs"]], ids=" ".join)
+def test_no_command_asks_or_writes_anything_in_somebody_elses_home(profile: Profile, command: list[str]) -> None:
+    found = everything(profile)
+    code = f"{FOREIGN}import sys\nfrom telegram_bus.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *command], env=environ(profile), capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert f"{profile.home.root} belongs to user" in ended.stderr
+    assert "TELEGRAM_BUS_HOME" in ended.stderr
+    assert everything(profile) == found
+
+
+@pytest.mark.parametrize("content", RUBBISH)
+@pytest.mark.parametrize("command", [["status"], ["updates", "list"], ["purge"], ["logs"]], ids=" ".join)
+def test_who_looks_for_a_leader_behind_rubbish_finds_none_and_changes_nothing(
+    profile: Profile, command: list[str], content: bytes
+) -> None:
+    profile.leader_json.write_bytes(content)
+    found = everything(profile)
+    ended = subprocess.run(
+        [sys.executable, "-m", "telegram_bus", *command],
+        env=environ(profile),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert str(profile.directory) in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert everything(profile) == found
+
+
+@pytest.mark.parametrize("content", RUBBISH)
 def test_a_record_with_rubbish_counts_as_none(profile: Profile, content: bytes) -> None:
     profile.leader_json.write_bytes(content)
     assert read_leader(profile) is None
