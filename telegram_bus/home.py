@@ -219,7 +219,8 @@ def ensure_private_directory(path: Path) -> None:
         path.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         found = path.lstat()
     except OSError as error:
-        raise StateError(f"cannot make the directory {path}: {error.strerror}") from error
+        why = f"cannot make the directory {path}: {error.strerror}"
+        raise StateError(f"{why}; choose another place with --home or ${HOME_VARIABLE}") from error
     _refuse_shared(path, found)
     if found.st_mode & OTHERS:
         path.chmod(PRIVATE_DIRECTORY)

@@ -129,7 +129,7 @@ def _what_to_try(bus: DemoBus) -> Iterator[str]:
     yield ""
     yield f"  {clean(bus.person.address['page'])}   is the chat; open it in a browser."
     yield ""
-    yield "  1. Write to 'echo', and press its buttons. It is a Python program of twenty lines."
+    yield "  1. Write to 'echo', and press its buttons. It is a small Python program."
     yield "  2. Write 'date', 'count 5' or 'bye' to 'shell'. It is a shell script that knows nothing of Telegram."
     yield f"  3. Kill the leader: kill -KILL {leader}. Write again: a successor has taken over."
     yield "  4. In another terminal, give a program of yours a thread:"

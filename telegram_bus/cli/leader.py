@@ -6,7 +6,6 @@ import argparse
 import gc
 import logging
 import signal
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -138,6 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     trio.run(main)  # why it ended stands in its log
     if not arguments.detached:
-        say = "followers start the next one when they need it; telegram-bus stop keeps the bus stopped"
-        print(f"telegram-bus: this leader has ended; {say}", file=sys.stderr)  # noqa: T201
+        from telegram_bus.cli.faults import say  # noqa: PLC0415
+
+        say("this leader has ended; its spare, or a follower that needs one, may go on: telegram-bus stop ends the bus")
     return 0

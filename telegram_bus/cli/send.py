@@ -89,6 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
     text = "" if arguments.stream else _text_of(arguments)
     if not arguments.stream and not arguments.file and not text.strip():
         raise SettingsError("there is nothing to say: give a TEXT, or write it to stdin")
+    for path in arguments.file:
+        Path(path).open("rb").close()  # what cannot be read shall not make a thread
     import trio  # noqa: PLC0415 - the rest of the program is only worth loading now
 
     message = trio.run(_send, profile_of(arguments), arguments, text)

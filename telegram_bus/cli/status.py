@@ -108,6 +108,8 @@ def _leader(status: dict[str, Any], now: float) -> Iterator[tuple[str, str, Colo
     yield "last poll", f"{_age(polled, now)} ago" if polled else "none yet", None
     yield "waiting", counted(int(status.get("waiting") or 0), "update"), None
     yield from _sends(status.get("sends") or {}, now)
+    if status.get("standby"):
+        yield "spare", "ready to take over", None
     version, installed = clean(status.get("version")), clean(status.get("installed_version") or status.get("version"))
     if version == installed:
         yield "version", version, None

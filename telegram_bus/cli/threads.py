@@ -193,7 +193,7 @@ def _clean(profile: Profile, arguments: argparse.Namespace) -> int:
         put(f"{answer['how']}d {counted(len(answer['done']), 'thread')}{_named(answer['done'])}")
         if answer["left"]:
             faults.say(f"not done: {', '.join(map(clean, answer['left']))}; telegram-bus logs says why")
-    if not arguments.json and arguments.words:
+    if not arguments.json and (arguments.words or not answer["done"]):
         for key, why in answer["kept"].items():
             faults.say(f"{clean(key)} keeps its thread: {clean(why)}")
     return faults.FAILED if answer["left"] and not arguments.dry_run else faults.DONE

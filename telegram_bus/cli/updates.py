@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -14,7 +15,6 @@ from telegram_bus.core.errors import SettingsError
 from telegram_bus.core.text import counted, duration
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -52,6 +52,7 @@ telegram-bus updates list [--json]
        telegram-bus updates drop ID … | --all"""
 
 _TEXT: Final = 40  # characters of a text in the table
+_LONGEST_ID: Final = 18  # digits
 _MOST: Final = 1_000  # the leader lists no more at once
 
 
@@ -59,10 +60,16 @@ def add_parser(subparsers: Any) -> None:
     """Adds the command and its options."""
     parser = subparsers.add_parser("updates", usage=_USAGE, description=__doc__, epilog=_EPILOG)
     parser.add_argument("action", choices=("list", "retry", "drop"), metavar="ACTION", help="list, retry or drop")
-    parser.add_argument("ids", nargs="*", type=int, metavar="ID", help="which ones, by the ID of the list")
+    parser.add_argument("ids", nargs="*", type=_id, metavar="ID", help="which ones, by the ID of the list")
     parser.add_argument("--all", action="store_true", help="all that were set aside")
     parser.add_argument("--json", action="store_true", help="one JSON object, for programs")
     parser.set_defaults(run=run)
+
+
+def _id(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > _LONGEST_ID:
+        raise argparse.ArgumentTypeError(f"{text!r} is no ID: give numbers from the list")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -87,7 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         put(f"{counted(len(result['done']), 'update')} {'retried' if arguments.action == 'retry' else 'dropped'}")
         if result["unknown"]:
-            faults.say(f"there is nothing to {arguments.action} at: {', '.join(map(str, result['unknown']))}")
+            ids = ", ".join(map(str, result["unknown"]))
+            faults.say(f"there is nothing to {arguments.action} at {ids}; telegram-bus updates list shows the ids")
     return faults.FAILED if result["unknown"] else faults.DONE
 
 

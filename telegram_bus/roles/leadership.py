@@ -294,11 +294,19 @@ async def _take_locks(
                 f"the bot is held by {describe(held)}, which does not answer as a leader does: "
                 f"whoever holds the lock {path} has to end (who that is says: lsof {path})"
             )
+        there = "telegram-bus" if held.directory == profile.directory else f"telegram-bus {_options(held)}"
         raise LeadershipLost(
-            f"the bot is held by {describe(held)}: end that leader with telegram-bus stop, take its place with "
+            f"the bot is held by {describe(held)}: end that leader with {there} stop, take its place with "
             "telegram-bus leader --replace, or wait with --standby"
         )
     return held
+
+
+def _options(profile: Profile) -> str:
+    """What leads a command to a profile that may be somewhere else."""
+    import shlex  # noqa: PLC0415 - needed for this message only
+
+    return shlex.join(["--home", str(profile.home.root), "--profile", profile.name])
 
 
 async def _stand_by(

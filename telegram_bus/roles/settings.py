@@ -258,7 +258,8 @@ def _parse(one: Option, value: object, way: str) -> object:
     try:
         return one.parse(value)
     except ValueError as error:
-        shown = "" if one.name == "token" else f" {value!r}"
+        shown = " ".join(map(str, value)) if isinstance(value, list) else value
+        shown = "" if one.name == "token" else f" {shown!r}"
         raise SettingsError(f"{way}{shown} {error}") from None  # the cause would show a token in a traceback
 
 
@@ -307,7 +308,8 @@ def _token_from_file(path: Path) -> Token:
             text = file.read(TOKEN_FILE_MAX).decode()
             mode = os.fstat(file.fileno()).st_mode
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cannot read the token from {path} ({way}): {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"cannot read the token from {path} ({way}): {why}") from error
     if mode & 0o022:
         raise SettingsError(f"others may change the token in {path} ({way}): chmod 600 {path}")
     if mode & 0o044:  # as containers hand out their secrets, so it is no fault
@@ -325,7 +327,8 @@ def _token_from_command(command: str) -> Token:
             shlex.split(command), stdout=subprocess.PIPE, text=True, check=True, timeout=TOKEN_COMMAND_SECONDS
         )
     except (OSError, ValueError) as error:
-        raise SettingsError(f"cannot run the token command {command!r} ({way}): {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError(f"cannot run the token command {command!r} ({way}): {why}") from error
     except subprocess.CalledProcessError as error:
         raise SettingsError(
             f"the token command {command!r} ({way}) failed with exit status {error.returncode}: run it by hand"

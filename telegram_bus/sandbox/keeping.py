@@ -49,7 +49,9 @@ class Keeper:
             self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = FileLock.try_lock(folder / "lock")
         except (OSError, StateError) as error:
-            raise KeepingError(f"cannot keep the state in {folder}: {error}") from error
+            raise KeepingError(
+                f"cannot keep the state in {folder}: {getattr(error, 'strerror', None) or error}"
+            ) from error
         if lock is None:
             raise KeepingError(f"another sandbox keeps its state in {folder}")
         self._lock = lock

@@ -51,7 +51,8 @@ def read_script(path: Path) -> list[Step]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeError) as error:
-        raise ScriptError(f"cannot read the script {path}: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ScriptError(f"cannot read the script {path}: {why}") from error
     steps = []
     for line, content in enumerate(text.splitlines(), 1):
         if content.strip() and not content.lstrip().startswith("#"):

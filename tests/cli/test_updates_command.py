@@ -63,6 +63,12 @@ def test_which_updates_has_to_be_said_in_one_way(
     assert "--all" in capsys.readouterr().err
 
 
+def test_an_id_is_a_number_of_the_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for word in ("x", "²", "1" * 30):
+        assert main(["--home", str(tmp_path), "updates", "drop", word]) == 2
+        assert f"{word!r} is no ID" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [["updates", "list"], ["updates", "drop", "1"], ["purge"]])
 def test_without_a_leader_there_is_nobody_to_ask(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]

@@ -306,6 +306,20 @@ async def test_a_lock_that_no_leader_holds_is_named_with_the_way_out(
     assert (profile.leader_json.read_bytes() if profile.leader_json.exists() else None) == record
 
 
+async def test_who_is_refused_reads_how_to_end_the_leader_of_the_other_profile(
+    profile: Profile, settings: Settings, spawn: Spawn, tmp_path: Path
+) -> None:
+    spawn()
+    other = Home(tmp_path / "another home").profile("spare")
+    for asked, command in (
+        (profile, "telegram-bus stop"),
+        (other, f"telegram-bus --home {profile.home.root} --profile work stop"),
+    ):
+        with pytest.raises(LeadershipLost, match=f"end that leader with {command}, "):
+            async with hold_leadership(asked, settings):
+                pytest.fail("one bot has two leaders")
+
+
 async def test_a_leader_is_asked_to_end_and_replaced(profile: Profile, settings: Settings, spawn: Spawn) -> None:
     leader = spawn("obey")
     said: list[str] = []
