@@ -5,6 +5,8 @@ python examples/approve.py
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import trio
 
 import telegram_bus
@@ -37,4 +39,5 @@ async def decide(bus: telegram_bus.Bus, update: telegram_bus.Update) -> None:
     await update.reply(f"Done, as {name} said.", once="result")
 
 
-trio.run(main)
+with suppress(KeyboardInterrupt):  # Ctrl-C is the way to end it
+    trio.run(main)

@@ -6,6 +6,7 @@ python examples/ask_another.py expert & python examples/ask_another.py asker
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import trio
 
@@ -47,4 +48,5 @@ def from_agent(update: telegram_bus.Update) -> str | None:
 roles = {"asker": ask, "expert": know}
 if len(sys.argv) != 2 or sys.argv[1] not in roles:
     sys.exit("usage: python ask_another.py asker|expert")
-trio.run(roles[sys.argv[1]])
+with suppress(KeyboardInterrupt):  # Ctrl-C is the way to end it
+    trio.run(roles[sys.argv[1]])

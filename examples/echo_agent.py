@@ -1,5 +1,7 @@
 """The smallest agent: it answers whatever is written in its thread."""
 
+from contextlib import suppress
+
 import trio
 
 import telegram_bus
@@ -13,4 +15,5 @@ async def main() -> None:
             await update.done()
 
 
-trio.run(main)
+with suppress(KeyboardInterrupt):  # Ctrl-C is the way to end it
+    trio.run(main)

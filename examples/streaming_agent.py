@@ -1,6 +1,7 @@
 """An agent whose answers grow while it thinks, with Markdown. Say anything to it, then look at its thread."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import trio
 
@@ -46,4 +47,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main)
+    with suppress(KeyboardInterrupt):  # Ctrl-C is the way to end it
+        trio.run(main)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import trio
 
 import telegram_bus
@@ -21,4 +23,5 @@ async def main() -> None:
                 await bus.send(", ".join(words))
 
 
-trio.run(main)
+with suppress(KeyboardInterrupt):  # Ctrl-C is the way to end it
+    trio.run(main)
