@@ -47,7 +47,6 @@ class Ends:
 
     def __init__(self) -> None:
         self.ends: dict[str, End] = {}
-        self.kept: dict[str, Kept] = {}
         self.toasts: list[tuple[str, str | None]] = []
 
 
@@ -274,7 +273,6 @@ class Keyboards:
                 replied = buttons.replied(kept, info.text, user=user, update_id=info.update_id)
                 if replied is not None and replied.answer is not None:
                     ends.ends[kept.id] = (kept.id, replied.answer, where)
-                    ends.kept[kept.id] = kept
                     return evolve(row, owner_key=kept.key, outcome="answered")
         return row
 
@@ -297,7 +295,6 @@ class Keyboards:
         )
         if kept is not None and outcome.answer is not None:
             ends.ends[keyboard_id] = (keyboard_id, outcome.answer, where)
-            ends.kept[keyboard_id] = kept
         if kept is not None and outcome.deliver:
             carried = {**raw, "callback_query": {**query, buttons.BUTTON_DATA: outcome.data}}
             return evolve(row, owner_key=kept.key, body=dumps(carried))
@@ -310,8 +307,8 @@ class Keyboards:
         for query_id, text in ends.toasts:
             self.say(query_id, text)
         for keyboard_id, (_, answer, where) in ends.ends.items():
-            kept = self._open.get(keyboard_id, ends.kept[keyboard_id])
-            if kept.question is not None:
+            kept = self._open.get(keyboard_id)  # where every question is that has not ended
+            if kept is not None and kept.answer in (None, answer):
                 self._ended(kept._replace(answer=answer, place=kept.place or where))
 
     # -- what became of questions

@@ -312,6 +312,27 @@ async def test_nobody_else_gets_the_answer(rig: Rig, nora: Seat, autojump_clock:
     assert "expired" in again.result["answers"][ids[0]]
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_a_press_at_the_moment_of_the_withdrawal_answers_nothing(
+    rig: Rig, nora: Seat, autojump_clock: MockClock, newest_first: bool
+) -> None:
+    """The first end holds, for people as in the store, whoever hears of it first."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(ask, nora, into=[]))
+        await wait_all_tasks_blocked()
+        keep = next(one for one in nora.asked if isinstance(one, ButtonsKeep))
+        yes, gone = data_of(rig, "Yes"), (keep.keyboard_id,)
+        rig.commits.hold()
+        nursery.start_soon(nora.ask, lambda fields: QuestionWait(**fields, questions=(), withdrawn=gone, wait_ms=0))
+        await wait_all_tasks_blocked()
+        nursery.start_soon(rig.intake.commit, [press(1, yes, message_id=101)], 2)
+        await wait_all_tasks_blocked()
+        await rig.commits.release(newest_first=newest_first)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel("the test is over")
+    assert edits(rig)[-1] == "Deploy?\n\n⌛ not needed any more"
+
+
 async def test_a_question_outlives_its_leader(rig: Rig, nora: Seat, autojump_clock: MockClock) -> None:
     """Also the answer that the leader could not show any more."""
     with trio.move_on_after(5):
