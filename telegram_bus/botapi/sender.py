@@ -62,7 +62,7 @@ class Sender(Making):
         self._launched = trio.open_memory_channel[Request](math.inf)  # as many as the budget lets go
         self._workers = self._busy = 0
         self._outstanding = 0
-        self._idle = trio.Event()
+        self._idle: trio.Event | None = None  # while somebody waits for it
         self._closed: str | None = None
         self.bar: Callable[[str, int | None], None] = lambda _method, _chat: None
         """Raises RequestRefused for a chat that nothing can be sent to."""
@@ -170,6 +170,7 @@ class Sender(Making):
         """Take no more calls and return when the last one has ended; the caller bounds the time."""
         self._closed = self._closed or "the leader is stopping"
         while self._outstanding:
+            self._idle = self._idle or trio.Event()
             await self._idle.wait()
 
     def queue(self, owner: str) -> dict[str, Any]:
@@ -203,8 +204,7 @@ class Sender(Making):
             self._impatient.add(request)
         if self._busy < self._workers:  # without a way round, where nobody is before it
             self._launch(now)
-        if self.budget.queued or self._busy > self._workers:
-            self._bell.set()
+        self._ring()
 
     def _launch(self, now: float) -> None:
         """Give to the workers what may start."""
@@ -214,9 +214,15 @@ class Sender(Making):
             self._launched[0].send_nowait(ticket.load)
 
     def _ring(self) -> None:
+        """Have `run` look when something that waits may start, and give work to more tasks where there are too few."""
+        if self.budget.queued or self._busy > self._workers:
+            self._bell.set()
+
+    def _go_on(self) -> None:
         """Something ended: if anything waits, its turn may have come."""
         if self.budget.queued:
-            self._bell.set()
+            self._launch(trio.current_time())
+            self._ring()
 
     def _leave_queue(self, request: Request) -> None:
         self._impatient.discard(request)
@@ -274,7 +280,7 @@ class Sender(Making):
         finally:
             if not again:
                 self.budget.end(request.ticket, trio.current_time())
-                self._ring()
+                self._go_on()
                 self._forget(request)
                 outcome = outcome or request.interrupted()
                 self._shown.note(request, outcome)
@@ -282,7 +288,7 @@ class Sender(Making):
                     await self._end(request, outcome)
                 finally:
                     self.budget.leave(request.ticket)
-                    self._ring()
+                    self._go_on()
 
     def _again(self, request: Request) -> None:
         self.budget.again(request.ticket)
@@ -306,5 +312,6 @@ class Sender(Making):
                 log.exception("the outcome of %s could not be stored", request.method)
         request.finish(outcome)
         self._outstanding -= 1
-        self._idle.set()
-        self._idle = trio.Event()
+        if self._idle is not None:
+            self._idle.set()
+            self._idle = None

@@ -62,21 +62,15 @@ class Budget:
                     ticket.nature = ticket.nature._replace(urgency=urgency)
                     stream.tickets[index] = ticket
                     return older
-        stream.tickets.append(ticket)
-        pool.waiting += 1
+        pool.add(ticket)
         self.queued += 1
         return None
 
     def take_back(self, ticket: Ticket) -> bool:
         """The call is not to be made any more; False where it does not wait."""
         pool = self._pools.get(ticket.place)
-        if pool is None or ticket.owner not in pool.owners:
+        if pool is None or not pool.remove(ticket):
             return False
-        stream = pool.owners[ticket.owner].streams.get(ticket.nature.stream)
-        if stream is None or ticket not in stream.tickets:
-            return False
-        stream.tickets.remove(ticket)
-        pool.waiting -= 1
         self.queued -= 1
         return True
 
@@ -94,7 +88,7 @@ class Budget:
             pool.passed = self._passed = max(pool.passed, self._passed)
             pool.passed += ticket.nature.weight
             self._count(ticket, 1)
-            for allowance in self._allowances(ticket):
+            for allowance in pool.limits:
                 allowance.start(ticket.nature.weight, click=ticket.click, progress=ticket.progress)
             ticket.held = ticket.running = True
             started.append(ticket)
@@ -133,7 +127,7 @@ class Budget:
         first = self._paused.get(place, -math.inf) <= now
         self._paused[place] = max(until, self._paused.get(place, -math.inf))
         if first and ticket.nature.kind in ("spend", "typing"):
-            self._allowances(ticket)[-1].lower(now)
+            self._pool(ticket.place).limits[-1].lower(now)
         others = [end for (kind, _), end in self._paused.items() if kind == "spend" and end > now]
         if place[0] == "spend" and len(others) > 1:
             if self._all_paused <= now:
@@ -153,15 +147,15 @@ class Budget:
     def again(self, ticket: Ticket) -> None:
         """It is to be made once more, before all others of its stream."""
         self.leave(ticket)
-        pool = self._pool(ticket.place)
-        pool.stream(ticket).tickets.appendleft(ticket)
-        pool.waiting += 1
+        self._pool(ticket.place).add(ticket, first=True)
         self.queued += 1
 
     # -- looking
 
     def paused_until(self, place: Place) -> float:
         """Until when a 429 keeps these calls back (a time; minus infinity: it does not)."""
+        if not self._paused:
+            return -math.inf if place[0] == "free" else self._all_paused
         until = self._paused.get(_pausing(place), -math.inf)
         if place[0] == "typing":
             until = max(until, self._paused.get(("spend", place[1]), -math.inf))
@@ -174,16 +168,12 @@ class Budget:
 
     def estimate(self, ticket: Ticket, now: float) -> float:
         """About how long the call would wait if it were put now."""
-        pool = self._pools.get(ticket.place)
-        pause = max(0.0, self.paused_until(ticket.place) - now)
-        weight = ticket.nature.weight
-        if ticket.click or pool is None or not pool.waiting:
-            ahead = weight
-        else:
-            mine = weight + (pool.owners[ticket.owner].waiting if ticket.owner in pool.owners else 0)
-            ahead = mine + sum(min(one.waiting, mine) for key, one in pool.owners.items() if key != ticket.owner)
-        waits = [allowance.wait_for_many(now, ahead) for allowance in self._allowances(ticket)]
-        return max([pause, *waits])
+        pool, weight = self._pool(ticket.place), ticket.nature.weight
+        ahead = weight if ticket.click or not pool.waiting else pool.before(ticket.owner, weight)
+        wait = max(0.0, self.paused_until(ticket.place) - now)
+        for allowance in pool.limits:
+            wait = max(wait, allowance.wait_for_many(now, ahead))
+        return wait
 
     def waiting(self, owner: str | None = None) -> list[Ticket]:
         """The calls that wait, of one follower or of all."""
@@ -265,15 +255,9 @@ class Budget:
             return 0.0
         return self._overall.wait(now, ticket.nature.weight, click=ticket.click)
 
-    def _allowances(self, ticket: Ticket) -> list[Allowance]:
-        """The limits that it counts for, that of its chat last."""
-        overall = [self._overall] if ticket.nature.kind in ("spend", "other") else []
-        own = self._pool(ticket.place).allowance
-        return overall if own is None else [*overall, own]
-
-    def _holding(self, ticket: Ticket) -> list[Allowance]:
+    def _holding(self, ticket: Ticket) -> tuple[Allowance, ...]:
         held, ticket.held = ticket.held, False
-        return self._allowances(ticket) if held else []
+        return self._pool(ticket.place).limits if held else ()
 
     def _count(self, ticket: Ticket, by: int) -> None:
         if ticket.nature.kind == "free":
@@ -286,7 +270,8 @@ class Budget:
     def _pool(self, place: Place) -> Pool:
         pool = self._pools.get(place)
         if pool is None:
-            pool = self._pools[place] = Pool(place, self._new_allowance(place))
+            overall = self._overall if place[0] in ("spend", "other") else None
+            pool = self._pools[place] = Pool(place, self._new_allowance(place), overall)
         return pool
 
     def _new_allowance(self, place: Place) -> Allowance | None:

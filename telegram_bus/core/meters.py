@@ -205,11 +205,6 @@ class Allowance:
         """What is allowed now: the count (of a bucket: at once), and by how much its time is stretched."""
         return self._count, self._stretch
 
-    @property
-    def lowered(self) -> bool:
-        """Whether it is below its nominal value."""
-        return self.level != (self._nominal, 1.0)
-
     def wait(self, now: float, weight: int, *, click: bool) -> float:
         """Seconds until so much may start; `NEVER`: not before an answer has come."""
         if self.lowered:
@@ -296,6 +291,7 @@ class Allowance:
     def _set(self, count: int, stretch: float, now: float) -> None:
         self._stretch, self._changed_at = stretch, now
         self._count = self._all.count = count
+        self.lowered = self.level != (self._nominal, 1.0)  # whether it is below its nominal value
         if isinstance(self._ordinary, _Bucket):  # a part of a message: a click finds room that much sooner
             self._ordinary.count = count - (count / 10 if count > SMALL else 0)
         else:

@@ -77,11 +77,16 @@ class _Owner:
 
 
 class Pool:
-    """All calls that wait for one limit. Start-time fair queueing: by class, then by follower."""
+    """All calls that wait for one limit. Start-time fair queueing: by class, then by follower.
 
-    def __init__(self, place: Place, allowance: Allowance | None) -> None:
+    `limits` are all that its calls count for: the overall one, if any, and their own.
+    """
+
+    def __init__(self, place: Place, allowance: Allowance | None, overall: Allowance | None = None) -> None:
         self.place, self.allowance = place, allowance
+        self.limits = tuple(one for one in (overall, allowance) if one is not None)
         self.owners: dict[str, _Owner] = {}
+        self._ready: dict[_Stream, _Owner] = {}  # in which something waits: of a thousand followers few
         self.waiting = self.running = 0
         self.passed = 0.0  # of the pools among each other
         self._class_passes = [0.0] * len(Urgency)
@@ -100,20 +105,45 @@ class Pool:
             found = owner.streams[name] = _Stream(name, at_once)
         return found
 
+    def add(self, ticket: Ticket, *, first: bool = False) -> None:
+        """One more call waits, before all others of its stream or behind them."""
+        stream = self.stream(ticket)
+        if first:
+            stream.tickets.appendleft(ticket)
+        else:
+            stream.tickets.append(ticket)
+        self._ready[stream] = self.owners[ticket.owner]
+        self.waiting += 1
+
+    def remove(self, ticket: Ticket) -> bool:
+        """The call waits no more; False where it did not."""
+        owner = self.owners.get(ticket.owner)
+        stream = None if owner is None else owner.streams.get(ticket.nature.stream)
+        if stream is None or ticket not in stream.tickets:
+            return False
+        stream.tickets.remove(ticket)
+        self._has_left(stream)
+        return True
+
+    def before(self, owner: str, weight: int) -> int:
+        """How much is served, about, until so much more of this follower is: all of its own, as much of the others."""
+        own = self.owners.get(owner)
+        mine = weight + (0 if own is None else own.waiting)
+        return mine + sum(min(one.waiting, mine) for one in set(self._ready.values()) if one is not own)
+
     def candidate(self, now: float, lead: float, *, uploads: bool) -> tuple[Ticket, Urgency, float] | None:
         """The next call by class and turn, the class whose turn it has, and how long that has to wait for its share.
 
         Progress beyond its share is overtaken.
         """
         best: dict[Urgency, tuple[float, int, Ticket]] = {}
-        for owner in self.owners.values():
-            for stream in owner.streams.values():
-                if not stream.tickets or stream.running >= stream.at_once or (stream.name == "upload" and not uploads):
-                    continue
-                urgency, head = stream.urgency(), stream.tickets[0]
-                rank = (max(owner.passes[urgency], self._owner_now[urgency]), head.number, head)
-                if urgency not in best or rank[:2] < best[urgency][:2]:
-                    best[urgency] = rank
+        for stream, owner in self._ready.items():
+            if stream.running >= stream.at_once or (stream.name == "upload" and not uploads):
+                continue
+            urgency, head = stream.urgency(), stream.tickets[0]
+            rank = (max(owner.passes[urgency], self._owner_now[urgency]), head.number, head)
+            if urgency not in best or rank[:2] < best[urgency][:2]:
+                best[urgency] = rank
         if not best:
             return None
         if Urgency.CLICK in best:
@@ -138,9 +168,14 @@ class Pool:
             self._class_passes[urgency] = self._class_now + weight / SHARES[urgency]
         stream = owner.streams[ticket.nature.stream]
         stream.tickets.popleft()
+        self._has_left(stream)
         stream.running += 1
-        self.waiting -= 1
         self.running += 1
+
+    def _has_left(self, stream: _Stream) -> None:
+        self.waiting -= 1
+        if not stream.tickets:
+            del self._ready[stream]
 
     def __iter__(self) -> Iterator[Ticket]:
         for owner in self.owners.values():
