@@ -360,6 +360,8 @@ class Book:
         before = self.bindings.get(binding.key)
         if before is not None:
             self._by_thread.pop(before.thread_id, None)
+            if before.by_person and before.name == binding.name:  # whatever thread it has: a person wants it called so
+                binding = binding._replace(by_person=True)
         self.bindings[binding.key] = binding
         self._by_thread[binding.thread_id] = binding.key
         self._released.discard(binding.thread_id)

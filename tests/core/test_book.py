@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from telegram_bus.core.bindings import Binding
 from telegram_bus.core.book import Book, Given
 
 CHAT = -100
@@ -61,3 +62,17 @@ def test_a_person_who_gave_the_follower_a_thread_meanwhile_has_the_last_word(boo
     book.unbind("otto")
     assert book.made("otto", 9, 7) == []
     assert book.owner(9) is None
+
+
+def test_a_name_that_a_person_gave_stays_the_persons_in_another_thread() -> None:
+    """One that was made anew because the person deleted the first, and one that was given to its agent by hand."""
+    book = Book(CHAT, [Binding("nora", CHAT, OLD, "Nora", 1, "nora:1")])
+    book.renamed(OLD, "Build server", by_person=True)
+    book.parked(OLD, 2)
+    book.begin("nora", "Build server", holder="nora:1", now_ms=3)
+    [row] = [row for row in book.made("nora", NEW, 4) if isinstance(row, Binding)]
+    assert (row.thread_id, row.by_person) == (NEW, True)
+    [row] = [row for row in book.bind("nora", 7, "Build server", holder=None, now_ms=5) if isinstance(row, Binding)]
+    assert (row.thread_id, row.by_person) == (7, True)
+    [row] = [row for row in book.bind("nora", 8, "Nora", holder=None, now_ms=6) if isinstance(row, Binding)]
+    assert not row.by_person
