@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -18,14 +17,6 @@ from tests.roles.term_rig import Rig, running
 TOO_OLD = ApiError(
     "answerCallbackQuery", 400, "Bad Request: query is too old and response timeout expired or query ID is invalid"
 )
-
-
-@pytest.fixture
-async def rig() -> AsyncIterator[Rig]:
-    async with running(Rig()) as rig:
-        await rig.agent("nora", 11)
-        await rig.agent("otto", 12)
-        yield rig
 
 
 def press(update_id: int, data: str = "d", *, message_id: int = 5, thread: int | None = 11) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -20,14 +20,6 @@ from tests.roles.term_rig import Rig, running
 PLACE = 99
 GIVE, BIND = (Press(PLACE, verb, mark_of("nora")) for verb in ("give", "bind"))
 LATER, IGNORE = Press(PLACE, "later"), Press(PLACE, "ignore")
-
-
-@pytest.fixture
-async def rig() -> AsyncIterator[Rig]:
-    async with running(Rig()) as rig:
-        await rig.agent("nora", 11)
-        await rig.agent("otto", 12)
-        yield rig
 
 
 def pressed(update_id: int, button: Press, message_id: int) -> dict[str, Any]:

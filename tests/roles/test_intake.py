@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,14 +18,6 @@ from telegram_bus.roles import lobby as lobby_module
 from telegram_bus.roles.lobby import PROMOTION_GRACE
 from tests.fakes import BOT, CHAT, OWNER, InlineCommits, admit, message
 from tests.roles.term_rig import Rig, running
-
-
-@pytest.fixture
-async def rig() -> AsyncIterator[Rig]:
-    async with running(Rig()) as rig:
-        await rig.agent("nora", 11)
-        await rig.agent("otto", 12)
-        yield rig
 
 
 def press(update_id: int, message_id: int, *, thread: int | None = None) -> dict[str, Any]:

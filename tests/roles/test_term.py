@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import attrs
@@ -22,14 +21,6 @@ from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.telling import AGENT_MESSAGES
 from tests.fakes import BOT, CHAT, admit, message, registration
 from tests.roles.term_rig import Rig, running
-
-
-@pytest.fixture
-async def rig() -> AsyncIterator[Rig]:
-    async with running(Rig()) as rig:
-        await rig.agent("nora", 11)
-        await rig.agent("otto", 12)
-        yield rig
 
 
 def member(rig: Rig, key: str) -> Member:

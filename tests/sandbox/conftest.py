@@ -29,6 +29,15 @@ def shared() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
+def calm(shared: Sandbox) -> Sandbox:
+    """The shared sandbox without any trouble."""
+    shared.cancel_faults()
+    shared.flood_control(False, overall=30, private=1, burst=3, group=20)
+    shared.flood(forget=True)
+    return shared
+
+
+@pytest.fixture
 def page(browser: Browser, sandbox: Sandbox) -> Iterator[Page]:
     """The page, opened; it must not complain about anything."""
     with opened(browser, sandbox.page) as page:

@@ -19,15 +19,6 @@ Json = dict[str, Any]
 
 
 @pytest.fixture
-def calm(shared: Sandbox) -> Sandbox:
-    """The shared sandbox without any trouble."""
-    shared.cancel_faults()
-    shared.flood_control(False, overall=30, private=1, burst=3, group=20)
-    shared.flood(forget=True)
-    return shared
-
-
-@pytest.fixture
 def page(browser: Browser, calm: Sandbox) -> Iterator[Page]:
     """The page with its panel open; it must not complain about anything."""
     complaints: list[str] = []

@@ -16,15 +16,6 @@ from tests.sandbox.test_over_http import Poller, ask
 Json = dict[str, Any]
 
 
-@pytest.fixture
-def calm(shared: Sandbox) -> Sandbox:
-    """The shared sandbox without any trouble."""
-    shared.cancel_faults()
-    shared.flood_control(False, overall=30, private=1, burst=3, group=20)
-    shared.flood(forget=True)
-    return shared
-
-
 def send(sandbox: Sandbox, text: str = "x", **params: Any) -> Json:
     return sandbox.call("sendMessage", **{"chat_id": sandbox.chat_id, "text": text, **params})
 

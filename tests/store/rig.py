@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -10,8 +11,49 @@ from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
 import trio
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 T = TypeVar("T")
+
+
+class StoredMachine(RuleBasedStateMachine):
+    """A database that is held open between rules, is closed in order or killed at any moment, and opened again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="telegram-bus-test-"))
+        self.opened = 0
+        self.path = self.directory / "0.sqlite3"
+        self.loop = Loop()
+
+    def hold(self, context: AbstractAsyncContextManager[T]) -> T:
+        """Keep what was opened."""
+        self.held: Held[Any] = Held(self.loop, context)
+        value: T = self.held.value
+        return value
+
+    def open(self) -> None:
+        """Open what stands at `path`, and see that it is what it should be."""
+        raise NotImplementedError
+
+    @rule()
+    def restart(self) -> None:
+        self.held.close()
+        self.open()
+
+    @rule()
+    def crash(self) -> None:
+        """What a kill leaves: the file and its log as they are, no checkpoint, no farewell."""
+        self.opened += 1
+        survivor = crash_image(self.path, self.directory / f"{self.opened}.sqlite3")
+        self.held.close()
+        self.path = survivor
+        self.open()
+
+    def teardown(self) -> None:
+        self.held.close()
+        self.loop.stop()
+        shutil.rmtree(self.directory)
 
 
 class Loop:

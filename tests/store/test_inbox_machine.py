@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from functools import partial
-from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from telegram_bus.store import open_inbox
-from tests.store.rig import Held, Loop, crash_image
+from tests.store.rig import StoredMachine
 
 HOUR = 3600.0
 IDS = st.sampled_from("abcdef")
 
 
-class InboxMachine(RuleBasedStateMachine):
+class InboxMachine(StoredMachine):
     """`waiting`: bodies in order of arrival, with the items that they are parts of; `done`: when ids were finished."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.directory = Path(tempfile.mkdtemp(prefix="telegram-bus-test-"))
-        self.generation = 0
-        self.path = self.directory / "0.sqlite3"
-        self.loop = Loop()
         self.now = 1_700_000_000.0
         self.waiting: dict[str, tuple[bytes, str | None]] = {}
         self.done: dict[str, float] = {}
         self.open()
 
     def open(self) -> None:
-        self.held = Held(self.loop, open_inbox(self.path, clock=lambda: self.now))
-        self.inbox = self.held.value
+        self.inbox = self.hold(open_inbox(self.path, clock=lambda: self.now))
         assert self.inbox.notice is None
 
     @rule(delivery=IDS, body=st.binary(max_size=8), part=st.booleans(), data=st.data())
@@ -74,29 +66,11 @@ class InboxMachine(RuleBasedStateMachine):
     def time_passes(self, hours: int) -> None:
         self.now += hours * HOUR
 
-    @rule()
-    def restart(self) -> None:
-        self.held.close()
-        self.open()
-
-    @rule()
-    def crash(self) -> None:
-        self.generation += 1
-        survivor = crash_image(self.path, self.directory / f"{self.generation}.sqlite3")
-        self.held.close()
-        self.path = survivor
-        self.open()
-
     @invariant()
     def holds_what_it_should(self) -> None:
         found = self.loop.run(self.inbox.pending)
         assert {one.delivery_id: (one.body, one.item) for one in found} == self.waiting
         assert [one.delivery_id for one in found] == list(self.waiting)
-
-    def teardown(self) -> None:
-        self.held.close()
-        self.loop.stop()
-        shutil.rmtree(self.directory)
 
 
 InboxMachine.TestCase.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from attrs import define
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from telegram_bus.store import Claim, Collision, New, Repeat, Unknown, open_store
 from telegram_bus.store.outbox import LEADER
-from tests.store.rig import Held, Loop, crash_image
+from tests.store.rig import StoredMachine
 
 HOUR = 3_600_000
 PLACES = st.tuples(st.sampled_from("ab"), st.sampled_from("rs"))
@@ -35,14 +32,11 @@ class Kept:
     told: bool = False
 
 
-class OutboxMachine(RuleBasedStateMachine):
+class OutboxMachine(StoredMachine):
     """`calls` is what the outbox should hold; `seqs` are the numbers under which the store shows them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.directory = Path(tempfile.mkdtemp(prefix="telegram-bus-test-"))
-        self.path = self.directory / "0.sqlite3"
-        self.loop = Loop()
         self.now = 1_700_000_000_000
         self.epoch = self.begun = 0
         self.calls: dict[tuple[str, str], Kept] = {}
@@ -51,8 +45,7 @@ class OutboxMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         """The next leader: what its predecessor had claimed is unknown from then on, told of unless it was a notice."""
-        self.held = Held(self.loop, open_store(self.path, holder="machine"))
-        self.store = self.held.value
+        self.store = self.hold(open_store(self.path, holder="machine"))
         self.epoch += 1
         for place, call in self.calls.items():
             if call.state == "claimed":
@@ -175,18 +168,6 @@ class OutboxMachine(RuleBasedStateMachine):
         limit = self.now - 48 * HOUR
         self.calls = {p: call for p, call in self.calls.items() if call.since >= limit or call.state == "accepted"}
 
-    @rule()
-    def restart(self) -> None:
-        self.held.close()
-        self.open()
-
-    @rule()
-    def crash(self) -> None:
-        survivor = crash_image(self.path, self.directory / f"{self.epoch}.sqlite3")
-        self.held.close()
-        self.path = survivor
-        self.open()
-
     @invariant()
     def holds_what_it_should(self) -> None:
         counted = self.look("SELECT key, state, count(*) FROM calls WHERE state != 'settled' GROUP BY key, state")
@@ -212,11 +193,6 @@ class OutboxMachine(RuleBasedStateMachine):
     def accepted(self, key: str) -> list[tuple[str, Any]]:
         mine = [(call.order, name, call.body) for (k, name), call in self.calls.items() if k == key]
         return [(name, body) for _, name, body in sorted(mine) if self.calls[key, name].state == "accepted"]
-
-    def teardown(self) -> None:
-        self.held.close()
-        self.loop.stop()
-        shutil.rmtree(self.directory)
 
 
 OutboxMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

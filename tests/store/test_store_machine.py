@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import trio
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from telegram_bus.core.bindings import Binding, Gone
 from telegram_bus.store import Collision, New, NewUpdate, Outcome, Repeat, Unknown, open_store
-from tests.store.rig import Held, Loop, crash_image
+from tests.store.rig import StoredMachine
 
 HOUR = 3_600_000
 OWNERS = st.sampled_from(["a", "b", None])
 
 
-class JournalMachine(RuleBasedStateMachine):
+class JournalMachine(StoredMachine):
     """`waiting`, `aside`, `seen`, `bindings`, `owners` and `calls` are what the journal should hold."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.directory = Path(tempfile.mkdtemp(prefix="telegram-bus-test-"))
-        self.path = self.directory / "0.sqlite3"
-        self.loop = Loop()
         self.now = 1_700_000_000_000
         self.epoch = 0
         self.offset = 0
@@ -42,8 +36,7 @@ class JournalMachine(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.held = Held(self.loop, open_store(self.path, holder="machine"))
-        self.store = self.held.value
+        self.store = self.hold(open_store(self.path, holder="machine"))
         self.epoch += 1
         assert self.store.epoch == self.epoch
         assert self.store.notice is None
@@ -151,19 +144,6 @@ class JournalMachine(RuleBasedStateMachine):
         self.seen = {number: ms for number, ms in self.seen.items() if ms >= self.now - 48 * HOUR}
         self.calls = {call: row for call, row in self.calls.items() if row[2] >= self.now - 48 * HOUR}
 
-    @rule()
-    def restart(self) -> None:
-        self.held.close()
-        self.open()
-
-    @rule()
-    def crash(self) -> None:
-        """What a kill leaves: the file and its log as they are, no checkpoint, no farewell."""
-        survivor = crash_image(self.path, self.directory / f"{self.epoch}.sqlite3")
-        self.held.close()
-        self.path = survivor
-        self.open()
-
     @invariant()
     def holds_what_it_should(self) -> None:
         seen = self.loop.run(self._observe)
@@ -197,11 +177,6 @@ class JournalMachine(RuleBasedStateMachine):
             for message in range(1, 6):
                 nursery.start_soon(ask, f"owner {message}", self.store.owner_of, 1, message)
         return seen
-
-    def teardown(self) -> None:
-        self.held.close()
-        self.loop.stop()
-        shutil.rmtree(self.directory)
 
 
 JournalMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
