@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-__all__ = ["Binding", "Changes", "CleanUp", "Creation", "Gone", "How", "Verdict", "verdict_of"]
+__all__ = ["Binding", "Changes", "CleanUp", "Creation", "Gone", "How", "Verdict", "says_gone", "verdict_of"]
 
 How = Literal["close", "delete"]
 
@@ -73,4 +73,10 @@ def verdict_of(refusal: str | None) -> Verdict:
     text = refusal.casefold()
     if any(sign in text for sign in _THERE):
         return "there"
-    return "gone" if any(sign in text for sign in _GONE) else "unknown"
+    return "gone" if says_gone(refusal) else "unknown"
+
+
+def says_gone(refusal: str) -> bool:
+    """Whether Telegram says that there is no such thread (bot-api T5, T10)."""
+    text = refusal.casefold()
+    return any(sign in text for sign in _GONE)

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from attrs import evolve
 
+from telegram_bus.core.bindings import says_gone
 from telegram_bus.core.codec import dumps, loads
 from telegram_bus.core.errors import ApiError, BusError, RequestRefused
 from telegram_bus.core.permissions import Allowed, sent_by
@@ -36,7 +37,6 @@ FILES: Final = "__files"
 EXCERPT: Final = 300
 """How much of a message its notice repeats, so that a person recognises it."""
 
-_GONE: Final = ("message thread not found", "topic_id_invalid", "topic_deleted")
 _KINDS: Final = {
     "sendPhoto": "a photo",
     "sendDocument": "a document",
@@ -122,12 +122,11 @@ def wrong_place(call: Allowed, found: list[tuple[int, int, int | None]]) -> Requ
 
 def thread_trouble(error: ApiError) -> Literal["not found", "closed"] | None:
     """What a refusal says of the thread: "not found" or "closed" (`Threads.thread_missing`), None for others."""
-    text = error.description.casefold()
     if error.code != 400:
         return None
-    if any(sign in text for sign in _GONE):
+    if says_gone(error.description):
         return "not found"
-    return "closed" if "topic_closed" in text else None
+    return "closed" if "topic_closed" in error.description.casefold() else None
 
 
 def moved(call: Allowed, chat_id: int) -> Allowed:

@@ -302,9 +302,8 @@ class CleanUps:
 
     def _had_ended(self, row: CleanUp, error: ApiError) -> bool:
         """Whether the refusal says that there is nothing to be done (any more)."""
-        if row.how == "close" and "topic_not_modified" in error.description.casefold():
-            return True
-        return verdict_of(error.description) == "gone"
+        verdict = verdict_of(error.description)
+        return verdict == "gone" or (row.how == "close" and verdict == "there")
 
 
 def _is_held(path: str) -> bool | None:

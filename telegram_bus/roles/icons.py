@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import trio
 from attrs import define, field
 
-from telegram_bus.core.bindings import Binding
+from telegram_bus.core.bindings import Binding, verdict_of
 from telegram_bus.core.errors import ApiError, BusError
 from telegram_bus.roles.threads import Call, Threads
 from telegram_bus.store import Store
@@ -85,7 +85,7 @@ class Icons:
         try:
             await self.call("editForumTopic", place, binding.chat_id)
         except ApiError as error:
-            if "not_modified" not in error.description.casefold():
+            if verdict_of(error.description) != "there":
                 log.info("the icon of %s stays: %s", binding.name, error.description)
         value = self._shown[binding.key] = f"{binding.thread_id} {state}"
         await self.store.lobby.tell(ICON + binding.key, value)

@@ -17,7 +17,7 @@ from telegram_bus.core.buttons import Kept
 from telegram_bus.core.codec import dumps
 from telegram_bus.core.errors import ApiError, BusError, LeadershipLost, RequestRefused, StateError
 from telegram_bus.core.extensions import ButtonsKeep, QuestionWait
-from telegram_bus.core.identity import call_id
+from telegram_bus.core.identity import MAX_SAFE_INTEGER, call_id
 from telegram_bus.core.outcomes import chat_of
 from telegram_bus.core.registry import Member
 from telegram_bus.core.updates import UpdateInfo
@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 LONGEST_WAIT: Final = 25.0  # seconds that a question for answers may wait: less than the asker's 30 s
 SHOWING_TRIES: Final = 5  # to change a question into its answer; the next leader tries again
 FIRST_PAUSE: Final = 1.0
-MOST_ID: Final = 2**53  # of a message, exclusive; Telegram's stay far below
 
 NOT_KNOWN: Final = "the bus does not know this question any more"
 WITHDRAWN: Final = "not needed any more"
@@ -160,7 +159,7 @@ class Keyboards:
         return {"answers": answers}
 
     async def _is_own(self, member: Member, place: tuple[int, int]) -> bool:
-        return 0 < place[1] < MOST_ID and await self.store.owner_of(*place) == member.key
+        return 0 < place[1] <= MAX_SAFE_INTEGER and await self.store.owner_of(*place) == member.key
 
     async def _of(self, member: Member, keyboard_id: str) -> Kept | None:
         """The member's question of this id; None for what is not its own."""

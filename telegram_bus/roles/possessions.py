@@ -10,6 +10,7 @@ from typing import Any, Final
 import trio
 from attrs import define, evolve, field, frozen
 
+from telegram_bus.core.identity import MAX_SAFE_INTEGER
 from telegram_bus.core.permissions import Owned
 from telegram_bus.core.registry import Member
 from telegram_bus.core.scopes import named_files, wire_id
@@ -24,7 +25,6 @@ __all__ = ["Possessions"]
 log = logging.getLogger(__name__)
 
 REMEMBERED: Final = 4_096  # messages and presses of buttons, each, that followers were given last
-MOST_ID: Final = 2**53
 MOST_FILES: Final = 100  # that one call names: an album has ten
 
 Place = tuple[Number, Number]
@@ -144,7 +144,9 @@ class Possessions:
 
 def _place(chat_id: Number | None, message_id: Number | None) -> tuple[int, int] | None:
     """A chat and a message by whole numbers that a store takes (Telegram's have 52 bits); None for anything else."""
-    if chat_id is None or message_id is None or not (abs(chat_id) < MOST_ID and abs(message_id) < MOST_ID):
+    if chat_id is None or message_id is None:
+        return None
+    if not (abs(chat_id) <= MAX_SAFE_INTEGER and abs(message_id) <= MAX_SAFE_INTEGER):  # so that NaN is none either
         return None
     chat, message = int(chat_id), int(message_id)
     return (chat, message) if (chat, message) == (chat_id, message_id) else None

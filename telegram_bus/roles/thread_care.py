@@ -8,7 +8,7 @@ from typing import Any, Final
 import trio
 from attrs import frozen
 
-from telegram_bus.core.bindings import Binding, How
+from telegram_bus.core.bindings import Binding, How, verdict_of
 from telegram_bus.core.envelopes import Target
 from telegram_bus.core.errors import ApiError, RequestRefused
 from telegram_bus.core.extensions import OperatorThreads
@@ -84,7 +84,7 @@ class ThreadCare:
         try:
             await self.threads.call("editForumTopic", place, binding.chat_id)
         except ApiError as error:
-            if "topic_not_modified" not in error.description.casefold():
+            if verdict_of(error.description) != "there":
                 raise
         await self.threads.note(self.threads.book.renamed(binding.thread_id, name, by_person=True))
         return self._known(key)

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from telegram_bus import crash
 from telegram_bus.core import threads
-from telegram_bus.core.bindings import Binding, Changes
+from telegram_bus.core.bindings import Binding, Changes, verdict_of
 from telegram_bus.core.book import Adopted, Book, Given, Make, Wait
 from telegram_bus.core.envelopes import Registration, Target
 from telegram_bus.core.errors import ApiError, BusError, NotSent, RequestRefused, StateError
@@ -368,7 +368,7 @@ class Threads:
         try:
             await self.call("reopenForumTopic", place, binding.chat_id)
         except ApiError as error:
-            if "topic_not_modified" not in error.description.casefold():
+            if verdict_of(error.description) != "there":
                 log.warning("the thread %s stays closed: %s", binding.name, error.description)
                 return
         except BusError as error:
