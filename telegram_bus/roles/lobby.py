@@ -291,7 +291,10 @@ class LobbyDesk:
     def _meant(self, wanted: str, info: UpdateInfo) -> Choice | str:
         """The agent that a command is about, or what to say where there is none."""
         assert info.chat_id is not None
-        known = self.term.choices()
+        away = [
+            Choice(one.key, one.name) for one in self.term.threads.all()
+        ]  # whose messages may still be on their way
+        known = list({one.key: one for one in [*away, *self.term.choices()]}.values())
         if wanted:
             found = sharing.find(wanted, known)
             return found[0] if len(found) == 1 else sharing.not_one(wanted, found, known)

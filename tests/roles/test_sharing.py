@@ -404,14 +404,13 @@ async def test_mute_makes_an_agent_s_messages_silent_until_the_time_is_over(rig:
     assert rig.said[-2:] == ["otto can be heard again.", "otto was not muted."]
 
 
-@pytest.mark.parametrize("text", ["/mute", "/mute 1h"])
-async def test_in_an_agent_s_thread_mute_means_that_agent(text: str) -> None:
+async def test_an_agent_that_is_away_is_muted_by_its_name_too(autojump_clock: MockClock) -> None:
+    """What it has said may still be on its way, and it may be back soon."""
     async with running(Rig()) as rig:
-        await rig.agent("nora", 11)
-        await rig.take(message(1, thread=11, text=text))
-        assert rig.term.muting.muted("nora")
-        assert rig.telegram.made("sendMessage")[0]["message_thread_id"] == 11
-        assert rig.got == []
+        otto = await come(rig, "otto")
+        assert rig.term.registry.remove(otto)
+        await rig.take(said(1, "/mute otto"), said(2, "/mute zora"))
+        assert rig.said[-2:] == ["otto makes no sound until /unmute.", "No agent is called zora; there are: otto."]
 
 
 async def test_scenario_74_a_group_that_became_a_supergroup_takes_everything_along(rig: Rig) -> None:
