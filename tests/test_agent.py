@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -47,23 +46,15 @@ from telegram_bus.core.errors import (
 from telegram_bus.core.extensions import ActivitySet, AgentTell, ButtonsKeep, MembersList
 from telegram_bus.core.identity import call_id, delivery_id
 from telegram_bus.followers.members import WATCH_WAIT_MS
-from telegram_bus.home import Home, Profile
+from telegram_bus.home import Profile
 from telegram_bus.wire.client import request_once
 from tests.fakes import CHAT, FakeLeader, ok, refuse
 
 
 @pytest.fixture
-def profile(monkeypatch: pytest.MonkeyPatch) -> Iterator[Profile]:
-    with TemporaryDirectory(prefix="tb-") as directory:
-        for name in ("TELEGRAM_BUS_HOME", "TELEGRAM_BUS_PROFILE", "TELEGRAM_BUS_PARENT"):
-            monkeypatch.delenv(name, raising=False)
-        yield Home(Path(directory, "home")).profile("default")
-
-
-@pytest.fixture
-async def leader(profile: Profile) -> AsyncIterator[FakeLeader]:
+async def leader(bus_profile: Profile) -> AsyncIterator[FakeLeader]:
     async with trio.open_nursery() as nursery:
-        leader = FakeLeader(profile, nursery)
+        leader = FakeLeader(bus_profile, nursery)
         await leader.start()
         yield leader
         nursery.cancel_scope.cancel("the test is over")
@@ -718,8 +709,8 @@ async def test_without_a_name_the_key_is_that_of_the_directory(
         assert leader.of(Register)[-1].registration.thread_name is None
 
 
-async def test_a_send_waits_for_a_leader_and_can_be_given_up(profile: Profile) -> None:
-    async with join("nora", home=profile.home.root, start_leader=False) as bus:
+async def test_a_send_waits_for_a_leader_and_can_be_given_up(bus_profile: Profile) -> None:
+    async with join("nora", home=bus_profile.home.root, start_leader=False) as bus:
         with trio.move_on_after(0.02) as scope:
             await bus.send("hi")
         assert scope.cancelled_caught
@@ -786,17 +777,17 @@ def test_the_package_offers_the_api_by_name() -> None:
 
 
 async def test_a_damaged_inbox_is_set_aside_and_people_are_told(
-    profile: Profile, caplog: pytest.LogCaptureFixture
+    bus_profile: Profile, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with trio.open_nursery() as nursery:
-        leader = FakeLeader(profile, nursery)
+        leader = FakeLeader(bus_profile, nursery)
         await leader.start()
-        profile.ensure_follower("nora")
-        profile.inbox("nora").write_bytes(b"no database at all, but long enough to be taken for one" * 100)
-        async with telegram_bus.join(name="nora", home=profile.home.root, start_leader=False):
+        bus_profile.ensure_follower("nora")
+        bus_profile.inbox("nora").write_bytes(b"no database at all, but long enough to be taken for one" * 100)
+        async with telegram_bus.join(name="nora", home=bus_profile.home.root, start_leader=False):
             [told] = await leader.wait_got(CallApi)
         assert "was damaged" in told.args[1]["text"]
         assert "say it again" in told.args[1]["text"]
         await leader.stop()
     assert "was damaged" in caplog.text
-    assert len(list(profile.follower_dir("nora").glob("inbox.sqlite3.damaged-*"))) == 1
+    assert len(list(bus_profile.follower_dir("nora").glob("inbox.sqlite3.damaged-*"))) == 1
