@@ -5,14 +5,14 @@ from __future__ import annotations
 import signal
 from itertools import pairwise
 
-from tests.e2e.rig import PATIENCE, Machine
+from tests.e2e.rig import PATIENCE, Machine, until
 
 OVERLAP = 0.05  # seconds for the sandbox to notice that a connection has ended
 
 
 def test_scenario_1_many_that_start_at_once_have_one_poller(machine: Machine) -> None:
     machine.lead()
-    machine.wait_status()
+    until(machine.profile.config_toml.exists)  # Telegram knows the token, so that others can go on with it
     machine.kill_leader()
     machine.leaders[0].wait()
     agents = [machine.follow(f"agent-{number}") for number in range(5)]
