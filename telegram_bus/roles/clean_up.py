@@ -186,8 +186,6 @@ class CleanUps:
                 self._suspects = dict.fromkeys(absent) | self._suspects
             try:
                 await self._look_for_dead(list(self._suspects))
-            except LeadershipLost:
-                raise
             except StateError as error:
                 log.warning("who has died is looked for later: %s", error)
 
@@ -210,8 +208,6 @@ class CleanUps:
             self._silent |= found
             for key in () if keep else found:
                 await self._forget_silent(key)
-        except LeadershipLost:
-            raise
         except StateError as error:
             log.warning("who fell silent under earlier leaders is not known: %s", error)
 
@@ -231,8 +227,6 @@ class CleanUps:
         self._at_work.add(row.thread_id)
         try:
             return await self._carry_out(row)
-        except LeadershipLost:
-            raise
         except StateError as error:
             log.warning("thread %d of %s is cleaned up later: %s", row.thread_id, row.key, error)
             return "later"

@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 
 from telegram_bus.core.bindings import Binding, verdict_of
-from telegram_bus.core.errors import ApiError, BusError
+from telegram_bus.core.errors import ApiError, BusError, LeadershipLost
 from telegram_bus.roles.threads import Call, Threads
 from telegram_bus.store import Store
 from telegram_bus.store.lobby import ICON
@@ -57,6 +57,8 @@ class Icons:
                     self._shown = {what.removeprefix(ICON): value for what, value in kept.items()}
                     recalled = True
                 await self._look()
+            except LeadershipLost:
+                raise
             except BusError as error:
                 log.info("the icons stay as they are: %s", error)
 

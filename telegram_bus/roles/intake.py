@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 
 from telegram_bus import crash
 from telegram_bus.core.codec import dumps, loads
-from telegram_bus.core.errors import InvalidEnvelope, LeadershipLost, StateError
+from telegram_bus.core.errors import InvalidEnvelope, StateError
 from telegram_bus.core.notices import Backlog
 from telegram_bus.core.routing import Deliver, Drop, Lobby, Rules, route
 from telegram_bus.core.updates import UpdateInfo, amended, date_of, describe
@@ -104,8 +104,6 @@ class Intake:
         for old, new in migrated:
             try:
                 await self.lobby.migrate(old, new)
-            except LeadershipLost:
-                raise
             except StateError as error:  # the lobby tries it again when it comes to the notice, which is stored too
                 log.error("the group became the supergroup %d, which is not noted yet: %s", new, error)  # noqa: TRY400
 

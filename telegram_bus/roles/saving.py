@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 
 import trio
 
-from telegram_bus.core.errors import LeadershipLost, StateError
+from telegram_bus.core.errors import StateError
 
 __all__ = ["Saving"]
 
@@ -49,8 +49,6 @@ class Saving(Generic[K, V]):
             saving, self._unsaved = self._unsaved, {}
             try:
                 await write(saving)
-            except LeadershipLost:
-                raise
             except StateError as error:  # a full disk
                 log.warning("%s is not stored: %s", self._what, error)
                 self._unsaved = dict(list((saving | self._unsaved).items())[-MOST:])

@@ -182,6 +182,8 @@ class Sharing:
             try:
                 if self.learn is not None:
                     await self.note(await self.learn())
+            except LeadershipLost:
+                raise
             except BusError as error:
                 log.warning("whether the chat has threads was not found out, or is not noted yet: %s", error)
                 failed = True
