@@ -6,7 +6,9 @@ import argparse
 import ast
 import importlib
 import inspect
+import itertools
 import re
+import shlex
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 
 import telegram_bus
 from telegram_bus.cli import faults
+from telegram_bus.cli import main as command_line
 from telegram_bus.cli.main import COMMANDS
 from telegram_bus.core import codec, errors, health, identity, payloads, values
 from telegram_bus.core.permissions import COMPATIBLE, OWN, Policy
@@ -94,6 +97,40 @@ def test_each_command_and_each_of_its_options_is_described(command: str) -> None
     assert re.search(rf"^## .*\b{command}\b", text, re.MULTILINE)
     wanted = [option for option in options_of(command) if option not in {"-h", "--help"}]
     assert missing(wanted, text) == []
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """The words behind `telegram-bus` in lines and spans of code, but for mere names and what stands for something."""
+    lines = text.replace("\\\n", " ").splitlines()
+    code = [line for line in lines if line.startswith("  ")]
+    code += [span for line in lines for span in re.findall(r"`([^`]+)`", line)]
+    found = [match for line in code for match in re.findall(r"(?:^|[\s(|;&])telegram-bus +([a-z-].*)", line)]
+    return [words_of(one) for one in found if not re.search(r"[…<]|\w\|\w|COMMAND|^\w+\W?$", one)]
+
+
+def words_of(line: str) -> list[str]:
+    """The words of one command of a shell, without what is piped, redirected or said about it."""
+    lexer = shlex.shlex(re.split(r" {3,}", line)[0], posix=True, punctuation_chars="|&;>")
+    lexer.whitespace_split = True
+    return list(itertools.takewhile(lambda word: word[0] not in "|&;>", lexer))
+
+
+def test_each_command_that_is_shown_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in pages()}
+    for command in COMMANDS:
+        with pytest.raises(SystemExit):
+            command_line._parse([command, "--help"])
+        texts[f"{command} --help"] = capsys.readouterr().out
+    shown = [(name, words) for name, text in texts.items() for words in commands_in(text)]
+    assert len(shown) > 60
+    wrong = []
+    for name, words in shown:
+        try:
+            command_line._parse(words)
+        except SystemExit as end:
+            if end.code:
+                wrong.append((name, words, capsys.readouterr().err.splitlines()[0]))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
