@@ -121,7 +121,7 @@ class Intake:
             row = self._row(body, info, rules)
             if row is None:
                 if info.kind == "edited_message" and info.chat_id == rules.chat_id and info.sender_id in rules.allowed:
-                    await self._amend_unowned(raw, info, news)
+                    await self._amend_unowned(raw, body, info, news)
                 continue
             if info.migrated is not None:
                 news.migrated.append(info.migrated)
@@ -159,7 +159,7 @@ class Intake:
         news.edits.append((Amendment(update_id=edit.update_id, seq=waiting.seq, body=body), waiting))
         return True
 
-    async def _amend_unowned(self, raw: dict[str, Any], info: UpdateInfo, news: _News) -> None:
+    async def _amend_unowned(self, raw: dict[str, Any], edit: bytes, info: UpdateInfo, news: _News) -> None:
         """Let an edit change a message that nobody owns yet: whoever gets it gets it as it is then."""
         assert info.chat_id is not None
         for place, row in enumerate(news.rows):
@@ -175,7 +175,9 @@ class Intake:
         waiting = await self.term.store.lobby.unowned(info.chat_id, info.message_id or 0)
         if waiting is not None:
             body = dumps(amended(loads(waiting.body), raw))
-            news.edits.append((Amendment(update_id=info.update_id, seq=waiting.seq, body=body), None))
+            late = _new(info, edit)  # a person may choose at this moment who gets it
+            change = Amendment(update_id=info.update_id, seq=waiting.seq, body=body, otherwise=late)
+            news.edits.append((change, None))
 
     def _row(self, body: bytes, info: UpdateInfo, rules: Rules) -> NewUpdate | None:
         owner: str | None = None
@@ -194,13 +196,17 @@ class Intake:
                 self.term.note_given(info, key)
             case Lobby():
                 pass
-        return NewUpdate(
-            update_id=info.update_id,
-            kind=info.kind,
-            body=body,
-            owner_key=owner,
-            chat_id=info.chat_id,
-            thread_id=info.thread_id,
-            message_id=info.message_id,
-            outcome=outcome,
-        )
+        return _new(info, body, owner, outcome)
+
+
+def _new(info: UpdateInfo, body: bytes, owner: str | None = None, outcome: Outcome | None = None) -> NewUpdate:
+    return NewUpdate(
+        update_id=info.update_id,
+        kind=info.kind,
+        body=body,
+        owner_key=owner,
+        chat_id=info.chat_id,
+        thread_id=info.thread_id,
+        message_id=info.message_id,
+        outcome=outcome,
+    )

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from typing import Any, Final
 
+from attrs import evolve
+
 from telegram_bus.core.errors import LeadershipLost
 from telegram_bus.store import budget, buttons, outbox
 from telegram_bus.store.values import (
@@ -102,31 +104,43 @@ def admit_batch(
 
     Returns those that wait from now on; `amendments` change updates that waited before.
     """
-    kept = []
-    for update in updates:
-        if not _see(db, update.update_id, now_ms):
-            continue
-        values = (
-            update.update_id,
-            update.kind,
-            update.body,
-            update.owner_key,
-            update.chat_id,
-            update.thread_id,
-            now_ms,
-            update.message_id,
-            update.outcome,
-            None if update.outcome is None else now_ms,
-        )
-        row = db.execute(_ADMIT, values).fetchone()
-        if update.outcome is None:
-            kept.append(_stored(row))
+    kept = [_admit(db, update, now_ms) for update in updates if _see(db, update.update_id, now_ms)]
     for edit in amendments:
-        if _see(db, edit.update_id, now_ms) and edit.seq is not None:
-            db.execute("UPDATE updates SET body = ? WHERE seq = ? AND outcome IS NULL", (edit.body, edit.seq))
+        if _see(db, edit.update_id, now_ms) and edit.seq is not None and not _amend(db, edit):
+            kept += [_admit(db, late, now_ms) for late in _late(db, edit)]
     if next_offset is not None:
         db.execute("UPDATE term SET poll_offset = ?", (next_offset,))
-    return kept
+    return [stored for stored in kept if stored is not None]
+
+
+def _admit(db: Connection, update: NewUpdate, now_ms: int) -> StoredUpdate | None:
+    """Keep an update; None where it does not wait."""
+    values = (
+        update.update_id,
+        update.kind,
+        update.body,
+        update.owner_key,
+        update.chat_id,
+        update.thread_id,
+        now_ms,
+        update.message_id,
+        update.outcome,
+        None if update.outcome is None else now_ms,
+    )
+    row = db.execute(_ADMIT, values).fetchone()
+    return _stored(row) if update.outcome is None else None
+
+
+def _amend(db: Connection, edit: Amendment) -> bool:
+    unowned = "" if edit.otherwise is None else "AND owner_key IS NULL"
+    statement = f"UPDATE updates SET body = ? WHERE seq = ? AND outcome IS NULL {unowned}"  # noqa: S608
+    return _changed(db, statement, (edit.body, edit.seq))
+
+
+def _late(db: Connection, edit: Amendment) -> list[NewUpdate]:
+    """The edit for whoever got the update in the meantime."""
+    row = db.execute("SELECT owner_key FROM updates WHERE seq = ? AND owner_key NOT NULL", (edit.seq,)).fetchone()
+    return [evolve(edit.otherwise, owner_key=row[0])] if row and edit.otherwise is not None else []
 
 
 def _see(db: Connection, update_id: int, now_ms: int) -> bool:

@@ -48,12 +48,14 @@ class NewUpdate:
 class Amendment:
     """An edit that changes an update which still waits: `seq` is that update, `body` what it is from now on.
 
-    `seq` is None where that update comes in the same batch, changed already.
+    `seq` is None where that update comes in the same batch, changed already. With `otherwise` it is changed only while
+    nobody owns it: whoever has it by then gets the edit as an update of its own, which is that.
     """
 
     update_id: int
     seq: int | None
     body: bytes = field(repr=False)
+    otherwise: NewUpdate | None = None
 
 
 @frozen(kw_only=True)

@@ -14,6 +14,8 @@ from telegram_bus.core.chooser import MAIN, Press, data_of, mark_of
 from telegram_bus.core.codec import loads
 from telegram_bus.core.errors import ApiError, CommitUnknown, StateError
 from telegram_bus.roles.chooser import AGAIN, ANSWERED
+from telegram_bus.store import StoredUpdate
+from telegram_bus.store.lobby import LobbyJournal
 from tests.fakes import CHAT, OWNER, FakeTelegram, admit, message
 from tests.roles.term_rig import Rig, running
 
@@ -308,6 +310,24 @@ async def test_an_edit_changes_a_message_that_still_waits(rig: Rig) -> None:
     (envelope,) = rig.envelopes
     assert envelope.message["text"] == "edit 4"  # type: ignore[attr-defined]
     assert rig.got == [("nora", 1)]
+
+
+async def test_an_edit_at_the_moment_of_the_choice_gets_to_whoever_was_chosen(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an update of its own: the message is on its way as it was."""
+    await rig.take(message(1, thread=PLACE, text="old"))
+    unowned, question = LobbyJournal.unowned, asked(rig)[0]
+
+    async def look_while_a_person_chooses(self: LobbyJournal, chat: int, number: int) -> StoredUpdate | None:
+        found = await unowned(self, chat, number)
+        await rig.take(pressed(3, GIVE, question))
+        return found
+
+    monkeypatch.setattr(LobbyJournal, "unowned", look_while_a_person_chooses)
+    await rig.take({"update_id": 2, "edited_message": message(1, thread=PLACE, text="new")["message"]})
+    assert rig.got == [("nora", 1), ("nora", 2)]
+    assert [one.message["text"] for one in rig.envelopes] == ["old", "new"]  # type: ignore[attr-defined]
 
 
 async def test_a_full_disk_at_the_press_leaves_everything_as_it_was(rig: Rig) -> None:
