@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import attrs
@@ -16,6 +15,7 @@ from telegram_bus.core.errors import BusError, InvalidEnvelope, LineTooLong
 from telegram_bus.core.extensions import Carrying, FileExpect
 from telegram_bus.wire.connection import Connection, Peer
 from telegram_bus.wire.descriptors import Descriptors, TooManyDescriptors
+from telegram_bus.wire.resuming import resumed
 
 if TYPE_CHECKING:
     from telegram_bus.wire.crowd import Crowd
@@ -177,7 +177,9 @@ class Session:
                     await trio.lowlevel.checkpoint()
             turn += 1
             asked = self._answer(line, nursery, alone=len(lines) == 1)
-            if asked is not None and not await self._do_here(asked, nursery, lines[number:]):
+            if asked is not None and (rest := self._begin(asked)) is not None:
+                self._hand_over(asked, nursery, lines[number:])
+                await self._give_late(await self._go_on(asked, *rest), nursery)
                 return False
             if self._ended:
                 return True
@@ -275,31 +277,34 @@ class Session:
         message = None if known else "open files are taken once a request on this connection was accepted"
         self._give_now(Ack(request_id=envelope.request_id, ok=known, message=message))
 
-    async def _do_here(self, asked: Asked, nursery: trio.Nursery, rest: list[bytes]) -> bool:
-        """Do work in the task that reads; where it has to wait, another task takes over `rest` and the reading: False.
+    def _begin(self, asked: Asked) -> tuple[Coroutine[Any, Any, Ack], Any] | None:
+        """Do work in the task that reads, as far as it need not wait: what is over then has cost no other task.
 
-        So what is over at once costs no task of its own, and the connection never waits for anything else.
+        Otherwise returns the rest of it, and what it waits for.
         """
-        lasts = False
-
-        def hand_over() -> None:
-            nonlocal lasts
-            lasts = True
-            self._crowd.lasting.add(type(asked.envelope))
-            self._reading = trio.CancelScope()
-            nursery.start_soon(self._read_on, nursery, self._reading, rest)
-
+        work = self._outcome(asked)
         try:
-            ack = await _begun(self._outcome(asked), hand_over)
+            return work, work.send(None)
+        except StopIteration as end:
+            self._note_finished(asked)
+            if not self.connection.closed:
+                self._give(end.value)
+                if self.connection.backlog > self._limits.unsent:
+                    self.end("does not read its answers")
+            return None
+
+    def _hand_over(self, asked: Asked, nursery: trio.Nursery, lines: list[bytes]) -> None:
+        """Have another task read on, and before that answer these lines: this one has to wait for its work."""
+        self._crowd.lasting.add(type(asked.envelope))
+        self._reading = trio.CancelScope()
+        nursery.start_soon(self._read_on, nursery, self._reading, lines)
+
+    async def _go_on(self, asked: Asked, work: Coroutine[Any, Any, Ack], wanted: Any) -> Ack:
+        """The answer of work that `_begin` has begun."""
+        try:
+            return await resumed(work, wanted)
         finally:
             self._note_finished(asked)
-        if lasts:
-            await self._give_late(ack, nursery)
-        elif not self.connection.closed:
-            self._give(ack)
-            if self.connection.backlog > self._limits.unsent:
-                self.end("does not read its answers")
-        return not lasts
 
     async def _work(self, asked: Asked, nursery: trio.Nursery) -> None:
         """Do work in a task of its own."""
@@ -385,21 +390,3 @@ class Session:
 def _failure(request_id: str, fault: Exception) -> Ack:
     text = str(fault) if isinstance(fault, BusError) else f"the request failed: {type(fault).__name__}"
     return Ack(request_id=request_id, ok=False, message=text)
-
-
-@types.coroutine
-def _begun(work: Coroutine[Any, Any, Ack], lasts: Callable[[], None]) -> Generator[Any, Any, Ack]:
-    """Do work in the present task; `lasts` is called when it first has to wait, and not where it never does."""
-    try:
-        wanted = work.send(None)
-        lasts()
-        while True:
-            try:
-                given = yield wanted
-            except BaseException as fault:  # noqa: BLE001 - the work shall have it
-                wanted = work.throw(fault)
-            else:
-                wanted = work.send(given)
-    except StopIteration as end:
-        ack: Ack = end.value
-        return ack
