@@ -285,8 +285,13 @@ class Unread:
         """Let an edit change the message itself."""
         delivery = incoming.delivery
         marked = dumps({**incoming.body, SOURCE_MARKER: waiting.source_update_id})
+        plain = _received(incoming)
         if not await self.inbox.amend(
-            waiting.delivery_id, marked, by=delivery.delivery_id, source_update_id=delivery.source_update_id
+            waiting.delivery_id,
+            marked,
+            by=delivery.delivery_id,
+            source_update_id=delivery.source_update_id,
+            late=plain.body,
         ):
             return  # it was received before
         for item in self.waiting:
@@ -295,8 +300,9 @@ class Unread:
                     item.parts[place] = evolve(part, body=marked)
                     return
         # the program took it meanwhile, as it was: so it gets the edit as well
+        await self.inbox.reopen(plain.delivery_id, plain.body)
         late = Item()
-        late.grow(_received(incoming), None)
+        late.grow(plain, None)
         self.waiting.append(late)
         self._changed()
 

@@ -81,18 +81,27 @@ class Inbox:
         values = (delivery_id, kind, source_update_id, body, self.now_ms(), item, follows, album)
         return await self._commits.run(lambda db: _append(db, values))
 
-    async def amend(self, delivery_id: str, body: bytes, *, by: str, source_update_id: int) -> bool:
-        """Change a delivery that waits by another one (`by`), which is done with that; False where that came before."""
+    async def amend(self, delivery_id: str, body: bytes, *, by: str, source_update_id: int, late: bytes) -> bool:
+        """Change a delivery that waits by another one (`by`), which is done with that; False where that came before.
+
+        Where the first one is done by now, `by` waits itself, with the body `late`.
+        """
         now_ms = self.now_ms()
 
         def amend(db: Connection) -> bool:
-            if not _append(db, (by, "edited_message", source_update_id, b"", now_ms, None, None, None)):
+            if not _append(db, (by, "edited_message", source_update_id, late, now_ms, None, None, None)):
                 return False
-            _done(db, by, now_ms)
-            db.execute("UPDATE deliveries SET body = ? WHERE delivery_id = ? AND done_ms IS NULL", (body, delivery_id))
+            waits = "UPDATE deliveries SET body = ? WHERE delivery_id = ? AND done_ms IS NULL"
+            if db.execute(waits, (body, delivery_id)).rowcount:
+                _done(db, by, now_ms)
             return True
 
         return await self._commits.run(amend)
+
+    async def reopen(self, delivery_id: str, body: bytes) -> None:
+        """A delivery that was done with by changing another one waits itself after all."""
+        statement = "UPDATE deliveries SET done_ms = NULL, body = ? WHERE delivery_id = ?"
+        await self._commits.run(lambda db: db.execute(statement, (body, delivery_id)) and None)
 
     async def done(self, delivery_id: str) -> None:
         """The handler has finished the item: its bodies are deleted, the ids are remembered for 48 h."""

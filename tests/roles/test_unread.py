@@ -272,6 +272,30 @@ async def test_an_edit_of_a_part_that_waits_changes_the_item(rig: Rig, autojump_
     assert (edit.kind, ids(edit)) == ("edited_message", [2])
 
 
+@pytest.mark.parametrize("finished", [False, True])
+async def test_an_edit_of_what_is_taken_at_that_moment_waits_in_the_inbox_too(
+    rig: Rig, autojump_clock: MockClock, finished: bool
+) -> None:
+    """A program that dies over it finds it again, whether it was done with the message itself or not."""
+    with led(rig):
+        await rig.deliver(said(1, "old"))
+        async with trio.open_nursery() as nursery:
+            rig.commits.hold()
+            nursery.start_soon(rig.edit, 2, said(1, "new"))
+            await wait_all_tasks_blocked()
+            item = await rig.unread.next()
+            if finished:
+                nursery.start_soon(rig.unread.inbox.done, item.id)
+                await wait_all_tasks_blocked()
+            await rig.commits.release()
+        assert [body["text"] for body in item.bodies()] == ["old"]
+        assert (await rig.unread.next()).kind == "edited_message"
+        await rig.unread.inbox.done(item.id)
+    await rig.start()
+    [again] = rig.unread.waiting
+    assert (again.kind, again.bodies()[0]["text"]) == ("edited_message", "new")
+
+
 async def test_nothing_is_handed_out_while_a_part_of_it_is_being_stored(rig: Rig, autojump_clock: MockClock) -> None:
     with led(rig):
         await rig.deliver(photo(1))

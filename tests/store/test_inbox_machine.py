@@ -43,12 +43,13 @@ class InboxMachine(StoredMachine):
     def is_edited(self, delivery: str, edit: str, body: bytes) -> None:
         if edit == delivery:
             return
-        new = self.loop.run(partial(self.inbox.amend, by=edit, source_update_id=2), delivery, body)
+        new = self.loop.run(partial(self.inbox.amend, by=edit, source_update_id=2, late=b"late"), delivery, body)
         assert new == (edit not in self.waiting and edit not in self.done)
         if new:
             self.finished([edit])
-            if delivery in self.waiting:
-                self.waiting[delivery] = (body, self.waiting[delivery][1])
+            self.waiting[delivery] = (body, self.waiting[delivery][1])
+        elif new:
+            self.waiting[edit] = (b"late", None)
 
     @rule(delivery=IDS)
     def finishes(self, delivery: str) -> None:
