@@ -47,6 +47,7 @@ from telegram_bus.core.extensions import ActivitySet, AgentTell, ButtonsKeep, Me
 from telegram_bus.core.identity import call_id, delivery_id
 from telegram_bus.followers.members import WATCH_WAIT_MS
 from telegram_bus.home import Profile
+from telegram_bus.roles import unread
 from telegram_bus.wire.client import request_once
 from tests.fakes import CHAT, FakeLeader, ok, refuse
 
@@ -435,6 +436,7 @@ async def test_what_belongs_together_is_one_update_and_finished_as_one(
     leader: FakeLeader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gathering, "ALBUM_WAIT", 0.2)
+    monkeypatch.setattr(unread, "TAKEOVER", 0.2)
 
     def part(number: int, **fields: Any) -> dict[str, Any]:
         place = {"chat": {"id": CHAT}, "from": USER, "date": 100, "message_id": number, "media_group_id": "a"}

@@ -32,6 +32,7 @@ from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.settings import load_settings, store_settings
 from telegram_bus.store import NewUpdate, open_store
 from tests.botapi.test_poller import CONFLICT, ScriptedTelegram, updates
+from tests.effort import examples
 from tests.fakes import CHAT, FakeTelegram, message
 from tests.roles.term_rig import Rig, running
 
@@ -378,7 +379,7 @@ def _a_journal() -> bytes:
     return _fuzzed[0]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_scenario_34_a_damaged_store_is_set_aside_or_refused_and_never_makes_a_traceback(data: st.DataObject) -> None:
     content = bytearray(_a_journal())

@@ -22,6 +22,7 @@ from telegram_bus.roles.holder import this_process
 from telegram_bus.roles.record import LeaderRecord, read_leader, stage_leader
 from telegram_bus.roles.settings import load_settings, store_settings, stored_interpreter
 from telegram_bus.store import open_inbox
+from tests.effort import examples
 
 TOKEN = "123456:AAAABBBBCCCCDDDD"
 
@@ -109,7 +110,7 @@ USES: dict[str, tuple[str, Callable[[Profile], Path]]] = {
 
 
 @pytest.mark.parametrize("name", USES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
 def test_scenario_34_a_file_that_was_cut_or_changed_is_refused_by_name_or_replaced(
     name: str, data: st.DataObject

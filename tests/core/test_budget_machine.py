@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from telegram_bus.core.budget import Budget, Ticket
 from telegram_bus.core.meters import Limits, Rate
 from telegram_bus.core.urgency import nature_of
+from tests.effort import examples
 
 LIMITS = Limits(Rate(6, 1.0), Rate(1, 1.0), 3, Rate(5, 10.0), Rate(3, 1.0))
 GROUPS, PERSON = (-1, -2), 7
@@ -177,4 +178,4 @@ class Sending(RuleBasedStateMachine):
 
 
 TestSending = Sending.TestCase
-TestSending.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestSending.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

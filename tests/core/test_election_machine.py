@@ -27,6 +27,7 @@ from telegram_bus.core.election import (
     head_start,
     restart_delay,
 )
+from tests.effort import examples
 
 FOLLOWERS = 3
 STANDBY = 1.5  # seconds that a spare is given
@@ -241,5 +242,5 @@ class Election(RuleBasedStateMachine):
         assert self.start_lock is None
 
 
-Election.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+Election.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
 TestElection = Election.TestCase

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from telegram_bus.core.envelopes import Ack
 from telegram_bus.core.ledger import Bounds, Collision, Full, Ledger, New, Repeat
+from tests.effort import examples
 
 
 def ack(name: str = "1") -> Ack:
@@ -152,5 +153,5 @@ class LedgerMachine(RuleBasedStateMachine):
         assert 600 * kept <= self.ledger.size <= 609 * kept
 
 
-LedgerMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=30)
+LedgerMachine.TestCase.settings = settings(max_examples=examples(50), stateful_step_count=30)
 TestLedgerMachine = LedgerMachine.TestCase

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Denied, Policy, judge, judge_files
 from tests.core.test_permissions import AGGREGATE, CHAT, CROSS, OTHERS, THREAD, caller
+from tests.effort import examples
 
 Oracle = Callable[[Any], bool]
 
@@ -295,7 +296,7 @@ def bodies(method: str) -> st.SearchStrategy[tuple[str, Any]]:
 calls = st.sampled_from([*REQUIRED]).flatmap(bodies)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @example(call=("sendMessage", {"chat_id": CHAT, "message_thread_id": OTHERS, "text": "x", CROSS: True}))
 @example(call=("sendMessage", {"chat_id": CHAT, "message_thread_id": OTHERS, "text": "x", CROSS: 1}))
 @given(call=calls)
@@ -320,7 +321,7 @@ anything: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     policy=st.sampled_from([OWN, COMPATIBLE]),
     way=st.sampled_from(["call", "callMultipart", "downloadFile", "x"]),

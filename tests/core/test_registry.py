@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from telegram_bus.core.identity import DURABLE_ADMISSION
 from telegram_bus.core.registry import Member, Provisioned, Registry
 from telegram_bus.core.values import ProtocolIdentity, Registration, Target
+from tests.effort import examples
 
 DURABLE = ProtocolIdentity(protocol_version=1, runtime_build="t", capabilities=(DURABLE_ADMISSION,))
 
@@ -194,7 +195,7 @@ class RegistryMachine(RuleBasedStateMachine):
         self.seen_revision, self.seen_members = self.registry.revision, members
 
 
-RegistryMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=30)
+RegistryMachine.TestCase.settings = settings(max_examples=examples(50), stateful_step_count=30)
 TestRegistryMachine = RegistryMachine.TestCase
 
 

@@ -25,6 +25,7 @@ from telegram_bus.core.registry import Member, Registry
 from telegram_bus.roles import deliveries as deliveries_module
 from telegram_bus.roles.deliveries import FIRST_PAUSE, LONGEST_PAUSE, RECEIPT_LIMIT, REFUSALS, Deliveries
 from telegram_bus.store import NewUpdate, StoredUpdate
+from tests.effort import examples
 from tests.fakes import CHAT, SECRET, InlineCommits, admit, memory_store, message
 
 Answer = Callable[[Forward], "Ack | Awaitable[Ack]"]
@@ -467,7 +468,7 @@ SCRIPTS = st.lists(st.sampled_from(["accept", "lose", "unsent", "refuse"]), max_
 
 
 @given(steps=STEPS, scripts=st.tuples(SCRIPTS, SCRIPTS, SCRIPTS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_whatever_happens_each_follower_ends_with_all_its_updates_in_order(
     steps: list[tuple[str, str, int]], scripts: tuple[list[str], ...]
 ) -> None:

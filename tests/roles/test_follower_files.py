@@ -27,6 +27,7 @@ from telegram_bus.roles.files import Enclosed, FileLimits, Files
 from telegram_bus.roles.folder import begin_file, finish_file, sweep
 from telegram_bus.roles.opening import open_below
 from telegram_bus.wire.descriptors import Descriptors
+from tests.effort import examples
 from tests.fakes import CHAT, FakeTelegram, admit, fake_files, memory_store
 
 BODY = {"chat_id": CHAT, "message_thread_id": 11}
@@ -494,7 +495,7 @@ def test_what_was_given_is_remembered_up_to_a_bound(bus_profile: Profile) -> Non
 
 
 @given(names=st.lists(st.one_of(st.text(st.characters(codec=None), max_size=300), st.just("../a.txt")), min_size=1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_scenario_89_whatever_a_file_is_called_it_lies_in_the_folder_and_replaces_none(names: list[str]) -> None:
     """Also two of one name; and nothing half-fetched stays."""
     with TemporaryDirectory() as directory:

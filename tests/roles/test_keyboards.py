@@ -23,6 +23,7 @@ from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
 from telegram_bus.followers.questions import Answer, Questions
 from telegram_bus.store import Retention
+from tests.effort import examples
 from tests.fakes import CHAT, OWNER, admit, message, registration
 from tests.roles.term_rig import Rig, running
 from tests.roles.test_buttons import answers, press
@@ -601,7 +602,7 @@ async def test_only_those_who_may_press_do(rig: Rig, nora: Seat, autojump_clock:
     assert rig.got == []
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(["press", "press", "other", "again", "full", "succeed"]), min_size=1, max_size=12))
 def test_whatever_happens_a_one_time_button_has_one_effect(doings: list[str]) -> None:
     """Presses of two buttons, batches that come again, a disk that was full, and successions, in any order."""

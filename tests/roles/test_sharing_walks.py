@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 from telegram_bus.core.errors import ApiError
 from telegram_bus.core.registry import Member
 from telegram_bus.roles.bot import BotFacts
+from tests.effort import examples
 from tests.fakes import BOT, CHAT, OWNER, message, registration
 from tests.roles.term_rig import Rig, running
 
@@ -113,7 +114,7 @@ class Walk:
 
 
 @given(st.lists(STEPS, min_size=1, max_size=14))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whatever_happens_each_message_is_somewhere_and_everybody_in_place(steps: list[tuple[str, str]]) -> None:
     async def walk() -> None:
         async with running(Rig()) as rig:

@@ -24,6 +24,7 @@ from telegram_bus.roles.unread import LEADERLESS, TAKEOVER, Item, Unread
 from telegram_bus.store.inbox import Inbox
 from telegram_bus.store.schema import INBOX
 from tests.core.test_gathering import LONG, forwarded, photo, said
+from tests.effort import examples
 from tests.fakes import InlineCommits
 
 
@@ -474,7 +475,7 @@ class Machine:
             assert all(body["text"] == LONG for body in plain[:-1]), "an ordinary message was joined"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps=STEPS)
 def test_every_part_is_in_one_item_and_handed_out_once_in_the_life_of_a_process(steps: list[tuple[str, Any]]) -> None:
     async def run() -> None:

@@ -12,6 +12,7 @@ from telegram_bus.sandbox import methods
 from telegram_bus.sandbox.args import Args, Upload
 from telegram_bus.sandbox.model_views import world_state
 from telegram_bus.sandbox.refusal import Refusal
+from tests.effort import examples
 from tests.sandbox.talk import Talk
 
 
@@ -100,7 +101,7 @@ some_arguments = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @example(
     method="sendMediaGroup",
     params={"chat_id": "private", "media": [{"type": [], "media": "x"}]},

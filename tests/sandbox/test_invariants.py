@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from telegram_bus.sandbox import model_doings as doings
 from telegram_bus.sandbox.model_polls import Delivered, Waiting
 from telegram_bus.sandbox.refusal import Refusal
+from tests.effort import examples
 from tests.sandbox.talk import Talk
 
 
@@ -143,4 +144,4 @@ class Conversation(RuleBasedStateMachine):
 
 
 TestConversation = Conversation.TestCase
-TestConversation.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestConversation.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)

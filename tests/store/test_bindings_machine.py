@@ -15,6 +15,7 @@ from telegram_bus.core.book import LOOKED_FOR, Adopted, Book, Given, Make, Wait
 from telegram_bus.core.threads import clean_name
 from telegram_bus.store import bindings
 from telegram_bus.store.schema import JOURNAL
+from tests.effort import examples
 
 CHAT = -100
 BOT = 1
@@ -307,5 +308,5 @@ class ThreadsMachine(RuleBasedStateMachine):
         self.db.close()
 
 
-ThreadsMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+ThreadsMachine.TestCase.settings = settings(max_examples=examples(50), stateful_step_count=40, deadline=None)
 test_threads_stay_tidy_whatever_happens = ThreadsMachine.TestCase

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from telegram_bus.store import NewUpdate, journal, lobby
+from tests.effort import examples
 from tests.fakes import memory_store
 
 CHAT = 5
@@ -139,4 +140,4 @@ class Choosers(RuleBasedStateMachine):
 
 
 TestChoosers = Choosers.TestCase
-TestChoosers.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestChoosers.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)

@@ -11,6 +11,7 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from telegram_bus.store import Claim, Collision, New, Repeat, Unknown, open_store
 from telegram_bus.store.outbox import LEADER
+from tests.effort import examples
 from tests.store.rig import StoredMachine
 
 HOUR = 3_600_000
@@ -195,5 +196,5 @@ class OutboxMachine(StoredMachine):
         return [(name, body) for _, name, body in sorted(mine) if self.calls[key, name].state == "accepted"]
 
 
-OutboxMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+OutboxMachine.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=25, deadline=None)
 test_the_outbox_does_what_its_model_does = OutboxMachine.TestCase

@@ -12,6 +12,7 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from telegram_bus.core.bindings import Binding, Gone
 from telegram_bus.store import Collision, New, NewUpdate, Outcome, Repeat, Unknown, open_store
+from tests.effort import examples
 from tests.store.rig import StoredMachine
 
 HOUR = 3_600_000
@@ -179,5 +180,5 @@ class JournalMachine(StoredMachine):
         return seen
 
 
-JournalMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+JournalMachine.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=20, deadline=None)
 test_the_journal_does_what_its_model_does = JournalMachine.TestCase

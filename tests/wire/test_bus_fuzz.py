@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telegram_bus.wire.limits import Limits
+from tests.effort import examples
 from tests.wire.bus_peers import RawPeer, Server, call, heartbeat
 
 NEST = 5_000
@@ -45,7 +46,7 @@ pieces = st.lists(st.tuples(lines, st.sampled_from([b"", b"\n", b"\r\n", b"\n\n"
 
 
 @given(floods=st.lists(pieces, min_size=1, max_size=3), cut=st.integers(1, 4_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_scenario_103_a_peer_that_sends_anything_costs_nobody_else_anything(
     floods: list[list[tuple[bytes, bytes]]], cut: int
 ) -> None:
