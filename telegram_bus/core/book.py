@@ -86,6 +86,19 @@ class Book:
         wanted = (name for key, name in self._wanted.items() if key != but)
         return {row.name for row in rows if row.key != but}.union(wanted)
 
+    def current(self, row: Binding | Creation | CleanUp | Gone) -> Binding | Creation | CleanUp | Gone:
+        """The row as it is by now, for one whose storing failed: others may have been stored since."""
+        match row:
+            case Gone(row=gone):
+                return self.current(gone)
+            case Binding():
+                return self.bindings.get(row.key) or Gone(row)
+            case Creation():
+                return self.creations.get(row.key) or Gone(row)
+            case CleanUp():
+                there = self.clean_ups.get(row.thread_id)
+                return there if there is not None and there.chat_id == row.chat_id else Gone(row)
+
     # -- a follower comes
 
     def register(  # the facts of a registration

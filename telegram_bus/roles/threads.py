@@ -225,10 +225,9 @@ class Threads:
 
         What a disk that fails did not take is written with the next changes, before them: the book is ahead meanwhile.
         """
-        self._owed += changes
-        if not self._owed:
+        owed, self._owed = [*map(self.book.current, self._owed), *changes], []
+        if not owed:
             return
-        owed, self._owed = self._owed, []
         try:
             await self.store.note_threads(owed)
         except StateError:

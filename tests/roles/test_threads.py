@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from telegram_bus.core.bindings import Binding, Creation
+from telegram_bus.core.bindings import Binding, Changes, Creation
 from telegram_bus.core.envelopes import Target
 from telegram_bus.core.errors import ApiError, CommitUnknown, NotSent, RequestRefused, StateError
 from telegram_bus.core.permissions import OWN, Allowed, Caller, Denied, judge
@@ -18,6 +18,7 @@ from telegram_bus.core.registry import Provisioned
 from telegram_bus.core.threads import PALETTE
 from telegram_bus.core.updates import describe
 from telegram_bus.roles.threads import Threads
+from telegram_bus.store import Store
 from tests.fakes import BOT, CHAT, OWNER, FakeTelegram, InlineCommits, memory_store, message, registration
 
 
@@ -399,3 +400,32 @@ async def test_what_a_full_disk_did_not_take_is_written_with_what_comes_next(rig
     rig.commits.fault = None
     await rig.threads.heard([renamed], BOT)
     assert [binding.name for binding in await rig.stored()] == ["Nora's"]
+
+
+async def test_a_change_whose_storing_fails_late_does_not_undo_a_newer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written in its place is what the book says by then."""
+    rig = Rig()
+    await rig.provide("a", "Nora")
+    note, failed, calls = Store.note_threads, trio.Event(), 0
+
+    async def note_threads(self: Store, changes: Changes) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            await failed.wait()
+            raise StateError("the disk was full a moment ago")
+        await note(self, changes)
+
+    monkeypatch.setattr(Store, "note_threads", note_threads)
+    async with trio.open_nursery() as nursery:
+
+        async def rename() -> None:
+            with pytest.raises(StateError):
+                await rig.threads.note(rig.threads.book.renamed(101, "first", by_person=True))
+
+        nursery.start_soon(rename)
+        await wait_all_tasks_blocked()
+        await rig.threads.note(rig.threads.book.renamed(101, "second", by_person=True))
+        failed.set()
+    await rig.threads.note([])
+    assert [row.name for row in await rig.stored()] == ["second"]
