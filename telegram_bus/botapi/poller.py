@@ -209,5 +209,4 @@ async def _webhook_detail(api: PollApi, description: str, window: float) -> str:
         except (ApiError, NotSent, AnswerLost, TypeError, KeyError, ValueError):
             host = None
     where = f"a webhook at {host}" if host else "a webhook"
-    way_out = "remove it (telegram-bus leader --delete-webhook) or use another bot"
-    return f"{where} takes this bot's updates; {way_out} ({description})"
+    return f"{where} takes this bot's updates ({description})"

@@ -129,7 +129,7 @@ def _after_conflict(standing: Standing, now: float, window: float, jitter: float
         return Step(state="starting", detail=detail, delay=backoff(1, jitter), standing=standing)
     conflicts = standing.conflicts + 1
     standing = evolve(standing, conflicts=conflicts, last_conflict=now)
-    detail = "another program polls with the same bot token; end it, or give one of them a bot of its own"
+    detail = "another program polls with the same bot token"
     if conflicts > CONFLICTS:
         detail += f"; {STOOD_DOWN}, trying again every {SLOW_SECONDS:g} s"
         return Step(state="conflict", detail=detail, delay=SLOW_SECONDS, standing=standing)

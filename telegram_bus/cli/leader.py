@@ -139,5 +139,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.detached:
         from telegram_bus.cli.faults import say  # noqa: PLC0415
 
-        say("this leader has ended; its spare, or a follower that needs one, may go on: telegram-bus stop ends the bus")
+        if profile.stopped.exists():
+            say("this leader has ended, and the bus is stopped until: telegram-bus start")
+        else:
+            say(
+                "this leader has ended; its spare, or a follower that needs one, goes on; to end all: telegram-bus stop"
+            )
     return 0

@@ -44,8 +44,8 @@ def worst_first(conditions: Iterable[Condition]) -> list[Condition]:
 
 _ADVICE: Final[dict[LeaderState, str]] = {
     "unauthorised": "take the bot's present token from @BotFather and give it to telegram-bus leader",
-    "webhook": "remove the webhook, or let the leader do it: telegram-bus leader --delete-webhook",
-    "conflict": "end the other program that uses this bot's token, or have @BotFather make a new token",
+    "webhook": "remove it (telegram-bus leader --delete-webhook), or use another bot",
+    "conflict": "end that program, give one of the two a bot of its own, or have @BotFather make a new token",
     "storage": "make room on the disk, or mend it; it goes on by itself then",
     "deaf": "look for another program that uses this bot's token",
     "offline": "look at this machine's network; it goes on by itself",

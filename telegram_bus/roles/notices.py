@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 
 from telegram_bus.botapi.polling import STOOD_DOWN, PollState
 from telegram_bus.core.errors import BusError, NotSent
+from telegram_bus.core.health import Condition, LeaderState, remedy
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.roles.outbox import Outbox
 from telegram_bus.roles.threads import Call
@@ -74,11 +75,12 @@ class Notices:
         except trio.WouldBlock:
             log.warning("the chat was not told: %s", text)
 
-    def say_once(self, state: str, detail: str) -> None:
+    def say_once(self, state: LeaderState, detail: str) -> None:
         """Say in the main chat, once in a term, that the leader is in a state that only a person can mend."""
         if state not in self._told:
             self._told.add(state)
-            self.say(f"This bot cannot hear you ({state}): {detail}")
+            todo = remedy(Condition(state, detail))
+            self.say(f"This bot cannot hear you ({state}): {detail}" + (f" — {todo}" if todo else ""))
 
     def note_polling(self, state: PollState) -> None:
         """A state of polling; a conflict is worth a word only when it lasts."""

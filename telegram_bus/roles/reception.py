@@ -12,6 +12,7 @@ from attrs import define, field
 from telegram_bus.botapi.poller import Order, Renewal, run_poller
 from telegram_bus.botapi.polling import PollState
 from telegram_bus.botapi.transport import BotApi
+from telegram_bus.core.health import Condition, remedy
 from telegram_bus.roles.hearing import watch_clocks, watch_hearing
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.notices import Notices
@@ -86,5 +87,7 @@ class Reception:
         self.term.polling.set(state)
         if state.state != (before.state if before is not None else "starting"):
             level = logging.INFO if state.state in ("starting", "serving") else logging.WARNING
-            log.log(level, "polling: %s%s", state.state, f" ({state.detail})" if state.detail else "")
+            todo = remedy(Condition(state.state, state.detail))
+            why = f" ({state.detail})" if state.detail else ""
+            log.log(level, "polling: %s%s%s", state.state, why, f" — {todo}" if todo else "")
         self.notices.note_polling(state)

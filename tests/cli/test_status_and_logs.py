@@ -90,7 +90,7 @@ def test_a_leader_that_cannot_work_says_why_and_nobody_may_colour_it() -> None:
     assert lines[:3] == [
         "leader    conflict",
         "          another poller robs us",
-        "          → end the other program that uses this bot's token, or have @BotFather make a new token",
+        "          → end that program, give one of the two a bot of its own, or have @BotFather make a new token",
     ]
     assert "last poll none yet" in lines
 
