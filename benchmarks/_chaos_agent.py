@@ -22,13 +22,22 @@ import trio
 import telegram_bus
 from telegram_bus.agent import Update
 
-__all__ = ["parts_of"]
+__all__ = ["QUESTION", "asks_person", "parts_of", "recipient_of"]
 
 PARTS = {"??": 3, "?": 1, "!": 1}
 """What ends the text of an update that wants an answer, and of how many messages; after `!` nobody waits for it."""
 
+QUESTION = "which for "
+"""What begins a question to a person, which the text of an update that ends in `#` wants."""
+
+CHOICES = ("yes", "no", "perhaps")
+
 LEAVES = 0.02  # seconds, at most, after which a handler stops waiting for the answer to `!`
 PAUSE = 0.3  # seconds between newcomers
+
+EXPOSED = 5  # of so many newcomers one waits for a person to delete its thread
+NEXT_WORD = 0.5  # seconds between its words, …
+WORDS = 20.0  # … and for how long it says them
 
 AGAIN = 0.1  # seconds until what a full disk refused is tried again
 
@@ -36,6 +45,16 @@ AGAIN = 0.1  # seconds until what a full disk refused is tried again
 def parts_of(text: str) -> int:
     """How many messages the answer to an update has."""
     return next((count for ending, count in PARTS.items() if text.endswith(ending)), 0)
+
+
+def recipient_of(text: str) -> str | None:
+    """To whom the update of this text is to be handed over: `f1:7>f2`."""
+    return text.partition(">")[2] or None
+
+
+def asks_person(text: str) -> bool:
+    """Whether a person is asked something because of the update of this text."""
+    return text.endswith("#")
 
 
 class Diary:
@@ -77,12 +96,50 @@ async def _work(bus: telegram_bus.Bus, diary: Diary) -> None:
         facts = {"key": bus.key, "id": update.id}
         for message in update.parts:  # an album is one update
             await diary.note("handed", text=message.get("text", message.get("caption")), **facts)
+        to = recipient_of(update.text)
+        if to not in (None, bus.key) and await _gave(update, to, diary, facts):
+            continue
+        if asks_person(update.text):
+            await _ask(bus, update.text, diary, facts)
         count = parts_of(update.text)
         for part in range(1, count + 1):
             with trio.move_on_after(random.uniform(0, LEAVES) if update.text.endswith("!") else math.inf):
                 await _answer(update, diary, facts, part, count)
         await _finish(update)
         await diary.note("done", **facts)
+
+
+async def _gave(update: Update, to: str, diary: Diary, facts: dict[str, Any]) -> bool:
+    """Hand the update over; False where it stays here."""
+    while True:
+        try:
+            await update.hand_over(to)
+        except telegram_bus.RequestRefused as refusal:
+            await diary.note("kept", why=str(refusal), **facts)
+            return False
+        except telegram_bus.BusError:  # a full disk: who has it will be known when it is asked again
+            await trio.sleep(AGAIN)
+        except ValueError:  # it had gone over, and only the end of that was not stored
+            await diary.note("gave", **facts)
+            return True
+        else:
+            await diary.note("gave", **facts)
+            return True
+
+
+async def _ask(bus: telegram_bus.Bus, text: str, diary: Diary, facts: dict[str, Any]) -> None:
+    while True:
+        try:
+            answer = await bus.ask_person(QUESTION + text, CHOICES, once=text)
+        except telegram_bus.CommitUnknown:
+            await diary.note("not asked", **facts)
+        except telegram_bus.BusError as fault:  # a full disk
+            await diary.note("not asked yet", why=str(fault), **facts)
+            await trio.sleep(AGAIN)
+            continue
+        else:
+            await diary.note("answered", value=str(answer), **facts)
+        return
 
 
 async def _answer(update: Update, diary: Diary, facts: dict[str, Any], part: int, count: int) -> None:
@@ -120,10 +177,25 @@ async def _come_and_go(diary: Diary) -> None:
         try:
             async with telegram_bus.join(name) as bus:
                 await bus.wait_serving()
-                await diary.note("came", key=bus.key, thread=None if bus.target is None else bus.target.thread_id)
+                thread = None if bus.target is None else bus.target.thread_id
+                await diary.note("came", key=bus.key, thread=thread)
+                if number % EXPOSED == EXPOSED - 1 and thread is not None:
+                    await diary.note("exposed", key=bus.key, thread=thread)
+                    await _speak(bus, thread)
         except telegram_bus.StateError as error:
             await diary.note("not yet", key=name, why=str(error))
         await trio.sleep(PAUSE)
+
+
+async def _speak(bus: telegram_bus.Bus, thread: float) -> None:
+    """Say something now and then, until a person has deleted the thread and there is another one."""
+    with trio.move_on_after(WORDS):
+        while bus.target is None or bus.target.thread_id == thread:
+            try:
+                await bus.send(f"still here at {time.monotonic()}")
+            except (telegram_bus.ApiError, telegram_bus.BusError):
+                await trio.sleep(NEXT_WORD)
+            await trio.sleep(NEXT_WORD)
 
 
 def _end_with_parent() -> None:

@@ -10,11 +10,26 @@ from typing import Any, NamedTuple
 
 from attrs import field, frozen
 
-from benchmarks._chaos_agent import parts_of
+from benchmarks._chaos_agent import QUESTION, asks_person, parts_of, recipient_of
 from telegram_bus.core.identity import call_id
+from telegram_bus.followers.keyboards import key_for
 from telegram_bus.roles.calls import NAMED
 
-__all__ = ["DEAD", "OVERLAP", "Call", "Facts", "album_items", "notice_of", "undone", "violations"]
+__all__ = [
+    "DEAD",
+    "LOST",
+    "OVERLAP",
+    "QUESTION",
+    "Call",
+    "Facts",
+    "album_items",
+    "late",
+    "notice_of",
+    "undone",
+    "violations",
+]
+
+LOST = "lost"  # stands for the owner of what was written into threads that nobody has
 
 DEAD = ("rejected", "expired")  # outcomes of what was set aside as a dead letter
 CLOCKS = 0.01  # seconds by which the journal's clock (wall, ms) and the sandbox's (monotonic) may differ
@@ -40,7 +55,9 @@ class Facts:
     """What a run left behind.
 
     `said`: of each key, the texts in order; `threads`: their threads. `diary`: the lines of all handlers, of each
-    process in order. `deaths`: when a pid was killed (monotonic). `record`: the sandbox's entries. `journal`: the
+    process in order. `deaths`: when a pid was killed (monotonic); `leaders`: which of them may have polled.
+    `pressed`: of each question, the answers that were given, in order; `deleted`: the names of the threads that a
+    person has deleted. `record`: the sandbox's entries. `journal`: the
     leader's rows (update_id, owner_key, outcome), `admitted`: when each was stored (monotonic), `dead_letters`: the
     texts that were set aside, `calls`: its outbox, `poll_offset` its offset. `inboxes`: of each key, the ids of
     deliveries and whether they are done.
@@ -59,11 +76,17 @@ class Facts:
     token: str = field(repr=False)
     dead_letters: frozenset[str] = frozenset()
     threads: Mapping[str, int] = field(factory=dict)
+    leaders: frozenset[int] = frozenset()
+    pressed: Mapping[str, Sequence[str]] = field(factory=dict)
+    deleted: Sequence[str] = ()
 
 
 def violations(facts: Facts) -> Iterator[str]:
     """Each broken promise, as a line for people."""
-    for check in (_polls, _offsets, _updates, _order, _calls, _notices, _threads, _journal, _outputs):
+    for check in (
+        *(_polls, _offsets, _updates, _handed, _order, _calls, _notices, _questions, _threads, _journal),
+        _outputs,
+    ):
         yield from check(facts)
 
 
@@ -75,7 +98,8 @@ def _polls(facts: Facts) -> Iterator[str]:
         robbed = before["code"] == 409 or after["code"] == 409
         if not robbed and ends and min(ends) <= after["began"] + OVERLAP:
             continue
-        if any(before["began"] < death <= after["began"] + OVERLAP for death in facts.deaths.values()):
+        deaths = [at for pid, at in facts.deaths.items() if pid in facts.leaders]
+        if any(before["began"] < death <= after["began"] + OVERLAP for death in deaths):
             continue  # it was dead, and the sandbox had not heard of it yet
         yield (
             f"two pollers: poll {before['n']} (began {before['began']:.3f}, ended {ends or 'never'}, {before['code']}) "
@@ -116,7 +140,16 @@ def _updates(facts: Facts) -> Iterator[str]:
             finished[line["id"]].append(line["pid"])
     for key, texts in facts.said.items():
         for text in texts:
-            yield from _update(facts, key, text, handed.pop(text, []), finished)
+            lines = handed.pop(text, [])
+            owners = {key}
+            if key == LOST and lines:  # whoever a person gave it to
+                owners = {lines[0]["key"]}
+            elif (to := recipient_of(text)) is not None and any(line["key"] == to for line in lines):
+                owners = {key, to}
+            if strangers := {line["key"] for line in lines} - owners:
+                yield f"{text!r} for {key} went to {sorted(strangers)}"
+            for owner in sorted(owners):
+                yield from _update(facts, owner, text, [line for line in lines if line["key"] == owner], finished)
     for text, lines in handed.items():
         yield f"{lines[0]['key']} was handed {text!r}, which nobody said"
 
@@ -129,8 +162,6 @@ def _update(
     if not handed:
         yield f"{text!r} for {key} was lost: never handed over"
         return
-    if strangers := {line["key"] for line in handed} - {key}:
-        yield f"{text!r} for {key} went to {sorted(strangers)}"
     if len(ids := {line["id"] for line in handed}) > 1:
         yield f"{text!r} for {key} came under several ids: {sorted(ids)}"
     update_id = handed[-1]["id"]
@@ -148,13 +179,37 @@ def _update(
             yield f"{text!r} for {key} was handed to {later['pid']} after {earlier['pid']} had done it"
 
 
+def _handed(facts: Facts) -> Iterator[str]:
+    """What was handed over is done by one of the two, and does not come back to who gave it away."""
+    lines: dict[str, list[Line]] = defaultdict(list)
+    texts = {line["id"]: line["text"] for line in facts.diary if line["what"] == "handed"}
+    for line in facts.diary:
+        if "id" in line and recipient_of(text := texts.get(line["id"], "")):
+            lines[text].append(line)
+    for text, those in lines.items():
+        to = recipient_of(text)
+        giver = [line for line in those if line["key"] != to]
+        given = next((line["at"] for line in giver if line["what"] == "gave"), None)
+        arrived = [line for line in those if line["key"] == to and line["what"] == "handed"]
+        if any(line["what"] == "done" for line in giver) and arrived:
+            yield f"{text!r} was done by who gave it away, and went to {to}"
+        if given is not None and not arrived:
+            yield f"{text!r} was given to {to}, which never got it"
+        if given is not None and any(line["what"] == "handed" and line["at"] > given for line in giver):
+            yield f"{text!r} came back to who had given it to {to}"
+
+
 def _order(facts: Facts) -> Iterator[str]:
     """In each thread in order: over all processes at first sight, and within each process."""
     place = {text: (key, number) for key, texts in facts.said.items() for number, text in enumerate(texts)}
     first: dict[str, int] = defaultdict(lambda: -1)
     within: dict[tuple[str, int], int] = defaultdict(lambda: -1)
     seen = set()
-    handed = (line for line in facts.diary if line["what"] == "handed" and line["text"] in place)
+    handed = (
+        line
+        for line in facts.diary
+        if line["what"] == "handed" and line["text"] in place and line["key"] == place[line["text"]][0]
+    )
     for line in sorted(handed, key=lambda line: line["at"]):
         key, number = place[line["text"]]
         if number <= within[key, line["pid"]]:
@@ -244,13 +299,39 @@ def _notices(facts: Facts) -> Iterator[str]:
             yield f"the notice {data} stands in the chat {count} times"
     notices = {call.request_id: call.state for call in facts.calls if not call.key}
     for call in facts.calls:
-        if not call.key or call.state != "unknown":
+        if call.key not in facts.said or call.state != "unknown":  # of newcomers the thread is gone as well
             continue
         name = f"{call.seq}.{call.tries}"
         if not call.told or notices.get(f"doubt:{name}") not in ("settled", "unknown"):
             yield f"nobody was told that {call.request_id} of {call.key} is unknown"
         elif notices[f"doubt:{name}"] == "settled" and not shown[f"tb:again:{name}"]:
             yield f"the notice of {call.request_id} of {call.key} was lost"
+
+
+def _questions(facts: Facts) -> Iterator[str]:
+    """Each question is asked once, and its one answer, the first that a person gave, is what its asker hears."""
+    asked = Counter(
+        str(entry["params"]["text"])
+        for entry in facts.record
+        if entry["ok"] and entry["method"] == "sendMessage" and str(entry["params"].get("text")).startswith(QUESTION)
+    )
+    heard: dict[str, set[str]] = defaultdict(set)
+    texts = {line["id"]: line["text"] for line in facts.diary if line["what"] == "handed"}
+    for line in facts.diary:
+        if line["what"] in ("answered", "not asked"):
+            heard[texts[line["id"]]].add(line.get("value", ""))
+    tries = {(call.key, call.request_id): call.tries for call in facts.calls}
+    for key, said in facts.said.items():
+        for text in filter(asks_person, said):
+            question = QUESTION + text
+            again = tries.get((key, NAMED + call_id("question", key_for("question", key, text))), 0)
+            if asked[question] > 1 + again:
+                yield f"{question!r} was asked {asked[question]} times, {again} of them wanted"
+            if text not in heard and text not in facts.dead_letters:
+                yield f"{question!r} has no answer"
+            pressed = list(facts.pressed.get(question, ()))
+            if strange := heard[text] - {"", *pressed[:1]}:
+                yield f"{question!r} was answered {sorted(strange)}, a person said {pressed}"
 
 
 def _threads(facts: Facts) -> Iterator[str]:
@@ -261,8 +342,8 @@ def _threads(facts: Facts) -> Iterator[str]:
         if entry["ok"] and entry["method"] == "createForumTopic"
     )
     for name, count in made.items():
-        if count > 1:
-            yield f"{count} threads were made for {name}"
+        if count > 1 + facts.deleted.count(name):
+            yield f"{count} threads were made for {name}, {facts.deleted.count(name)} were deleted by a person"
     owners: dict[int, set[str]] = defaultdict(set)
     for line in facts.diary:
         if line["what"] == "came" and line["thread"] is not None:
@@ -298,6 +379,10 @@ def _outputs(facts: Facts) -> Iterator[str]:
     for name, said in facts.outputs.items():
         if secret in said:
             yield f"the token stands in {name}"
+    for line in (*facts.diary, *(entry["params"] for entry in facts.record)):
+        if secret.decode() in json.dumps(line):
+            yield f"the token stands in what was said or written down: {sorted(line)}"
+            return
 
 
 def undone(said: Mapping[str, Sequence[str]], diary: Iterable[Line]) -> dict[str, list[int]]:
@@ -312,6 +397,24 @@ def undone(said: Mapping[str, Sequence[str]], diary: Iterable[Line]) -> dict[str
             for text in texts_of[line["id"]]:
                 handed.pop(text, None)
     return handed
+
+
+def late(facts: Facts) -> list[str]:
+    """The texts that nobody had done when the run ended: whoever dies behind `done()` has not written that down."""
+    last: dict[str, Line] = {}
+    kept: set[str] = set()
+    for line in sorted(facts.diary, key=lambda line: line["at"]):
+        if line["what"] == "handed":
+            last[line["text"]] = line
+        elif line["what"] == "kept":
+            kept.add(line["id"])
+    found = []
+    for text in undone(facts.said, facts.diary).keys() - facts.dead_letters:
+        line = last.get(text, {"key": "", "id": ""})
+        with_whom_it_ends = recipient_of(text) in (None, line["key"]) or line["id"] in kept
+        if not (with_whom_it_ends and facts.inboxes.get(line["key"], {}).get(line["id"], False)):
+            found.append(text)
+    return sorted(found)
 
 
 def album_items(diary: Iterable[Line]) -> int:

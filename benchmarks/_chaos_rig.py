@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -18,33 +20,36 @@ import trio
 from attrs import define, field, frozen
 
 from benchmarks._bus import Place
-from telegram_bus.crash import VARIABLE
+from telegram_bus.crash import STRUCK, VARIABLE
 from telegram_bus.home import HOME_VARIABLE
 from telegram_bus.host import open_process, process_birth_id, process_state
 from telegram_bus.roles.record import read_leader
 
-__all__ = ["FOLLOWER_POINTS", "LEADER_POINTS", "SENDING", "Rig", "Slot", "python"]
+__all__ = ["CHOOSING", "HANDING", "SENDING", "Rig", "Slot", "python"]
 
-LEADER_POINTS: Final = (
-    "after-epoch", "after-publish", "after-poll", "after-admit", "before-forward", "after-forward", "after-settle",
-    "after-accept", "after-claim", "after-release", "after-send", "after-settle-call",
-    "after-doubt", "after-tell", "after-again",
-    "after-intend-thread", "after-make-thread", "after-bind-thread",
-    "after-intend-clean-up", "before-clean-up", "after-clean-up",
-)  # fmt: skip
-FOLLOWER_POINTS: Final = ("after-register", "after-append", "after-take", "after-answer", "before-done", "after-done")
-RARE: Final = {
-    "after-epoch": 1, "after-publish": 1, "after-register": 3, "after-answer": 15, "after-release": 1,
-    "after-doubt": 1, "after-tell": 1, "after-again": 1,
-    "after-intend-thread": 3, "after-make-thread": 3, "after-bind-thread": 3,
-    "after-intend-clean-up": 3, "before-clean-up": 3, "after-clean-up": 3,
-}  # fmt: skip
-SENDING: Final = {
+SENDING: Final = frozenset({
     "after-accept", "after-claim", "after-release", "after-send", "after-settle-call", "after-answer",
     "after-doubt", "after-tell", "after-again",
+})  # fmt: skip
+HANDING: Final = frozenset({"after-hand-over", "after-freeze", "before-handed"})
+CHOOSING: Final = frozenset({"before-show-answer", "after-hold", "after-give", "after-park-thread"})
+OFTEN: Final = {"before-commit": 10, "after-commit": 10, "before-call": 3, "after-call": 3}
+"""How much more often than others these points are passed."""
+RARE: Final = {
+    "after-begin": 1, "after-epoch": 1, "after-record": 1, "after-publish": 1, "after-register": 3, "after-answer": 15,
+    "after-release": 1, "after-doubt": 1, "after-tell": 1, "after-again": 1,
+    "after-intend-thread": 3, "after-make-thread": 3, "after-bind-thread": 3, "after-park-thread": 1,
+    "after-intend-clean-up": 3, "before-clean-up": 3, "after-clean-up": 3,
+    "after-hand-over": 5, "after-freeze": 3, "before-handed": 3,
+    "before-show-answer": 1, "after-hold": 1, "after-give": 1,
 }  # fmt: skip
+"""How often these are passed in the life of a process, at most."""
+
+AT_ONCE: Final = 4
+"""Crash points of one process; whichever it passes first strikes."""
 
 LOOK: Final = 0.05
+TAIL: Final = 1 << 20  # bytes at the end of a log in which a point that has struck is looked for
 
 
 @frozen
@@ -66,7 +71,9 @@ class Slot:
 class Rig:
     """Everything that runs, and what was done to it. Times are monotonic seconds.
 
-    `armed` is the share of processes that get a crash point, which strikes when it is passed `passes` times at most.
+    `armed` is the share of processes that get crash points, which strike when they are passed `passes` times at most:
+    those that have struck the fewest times until then. `strikes` counts them, `told` are leaders that shall end in
+    order, `leaders` all that may ever have led.
     """
 
     place: Place
@@ -77,12 +84,16 @@ class Rig:
     deaths: dict[int, float] = field(factory=dict)
     counts: Counter[str] = field(factory=Counter)
     armings: Counter[str] = field(factory=Counter)
+    strikes: Counter[str] = field(factory=Counter)
+    told: set[int] = field(factory=set)
+    leaders: set[int] = field(factory=set)
     thawed_late: list[float] = field(factory=list)
     running: dict[str, trio.Process] = field(factory=dict)
     calm: bool = True  # at first and at last, so that everybody comes up
     ending: bool = False
     _orders: dict[int, str] = field(factory=dict)
     _frozen: set[int] = field(factory=set)
+    _thawed: Counter[int] = field(factory=Counter)  # how many of a process's points have frozen it
 
     async def keep(self, slot: Slot) -> None:
         """Have a process in the slot until the end: whenever one has ended, start the next."""
@@ -96,6 +107,8 @@ class Rig:
                     slot.command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environ
                 )
             self.running[slot.name] = process
+            if slot.environ:
+                self.leaders.add(process.pid)
             if order:
                 self._orders[process.pid] = order
             try:
@@ -120,10 +133,14 @@ class Rig:
     def _order(self, slot: Slot) -> str:
         if (self.calm and not slot.waits) or not slot.points or self.chance.random() >= self.armed:
             return ""
-        fewest = min(self.armings[point] for point in slot.points)
-        point = self.chance.choice([point for point in slot.points if self.armings[point] == fewest])
-        self.armings[point] += 1
-        count = self.chance.randint(1, min(self.passes, RARE.get(point, self.passes)))
+        shuffled = self.chance.sample(slot.points, len(slot.points))
+        points = sorted(shuffled, key=lambda point: (self.strikes[point], self.armings[point]))[:AT_ONCE]
+        self.armings.update(points)
+        return ",".join(map(self._one_order, points))
+
+    def _one_order(self, point: str) -> str:
+        most = self.passes * OFTEN.get(point, 1)
+        count = self.chance.randint(1, min(most, RARE.get(point, most)))
         how = ":freeze" if self.freezing and self.chance.random() < 0.2 else ""
         return f"{point}:{count}{how}"
 
@@ -131,15 +148,29 @@ class Rig:
         order = self._orders.pop(process.pid, "")
         if process.pid in self.deaths:
             return
+        if process.pid in self.told and process.returncode == 0:
+            return
         self.deaths[process.pid] = time.monotonic()
         if process.pid in self._frozen:
             return  # ended because it was silent
-        if process.returncode == -signal.SIGKILL and order:
-            self.counts[f"kill {order.split(':')[0]}"] += 1
+        struck = self._struck(process.pid) if order else []
+        if process.returncode == -signal.SIGKILL and len(struck) > self._thawed[process.pid]:
+            self.strikes[struck[-1]] += 1
+            self.counts[f"kill {struck[-1]}"] += 1
         elif process.returncode == -signal.SIGKILL:
             self.counts["killed by others"] += 1  # a frozen leader, by a follower
         else:
             self.counts[f"ended by itself: {slot.name} {process.returncode}"] += 1
+
+    def _struck(self, pid: int) -> list[str]:
+        """Which crash points have struck in a process, in order: it has said so in stderr."""
+        found: list[str] = []
+        said = re.compile(f"{STRUCK}([a-z-]+) in {pid}\n".encode())
+        for path in (*(self.place.root / "out").glob("*.log"), self.place.profile.leader_log):
+            with suppress(OSError), path.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL))
+                found += [name.decode() for name in said.findall(log.read())]
+        return found
 
     # -- who there is
 
@@ -148,7 +179,12 @@ class Rig:
         record = read_leader(self.place.profile)
         if record is None or process_state(record.pid, record.holder.birth) != "alive":
             return None
+        self.leaders.add(record.pid)
         return record.pid
+
+    def is_armed(self, pid: int) -> bool:
+        """Whether a crash point may strike in the process."""
+        return pid in self._orders
 
     def follower(self) -> int | None:
         """Any one of the follower processes."""
@@ -176,6 +212,13 @@ class Rig:
             send(signal.SIGKILL)
             self.counts[f"kill {what}"] += 1
 
+    def tell(self, pid: int) -> None:
+        """SIGTERM: a leader that hands over in order, and a successor that comes at once."""
+        with suppress(OSError), _handle(pid) as send:
+            self.told.add(pid)
+            send(signal.SIGTERM)
+            self.counts["told leader"] += 1
+
     async def freeze(self, pid: int, what: str, seconds: float) -> None:
         """SIGSTOP, and SIGCONT after a while, unless it was ended meanwhile."""
         birth, began = process_birth_id(pid), time.monotonic()
@@ -202,10 +245,14 @@ class Rig:
             while True:
                 await trio.sleep(LOOK)
                 for pid, order in list(self._orders.items()):
-                    if order.endswith(":freeze") and pid not in self._frozen and _is_stopped(pid):
-                        del self._orders[pid]
-                        name = order.split(":")[0]
-                        nursery.start_soon(self.freeze, pid, name, 0.2 if self.calm else self.chance.uniform(0.2, 3))
+                    if ":freeze" not in order or pid in self._frozen or not _is_stopped(pid):
+                        continue
+                    struck = self._struck(pid)[self._thawed[pid] :]
+                    name = struck[-1] if struck else "at a point"  # its log may be on a disk that fails
+                    self._thawed[pid] += len(struck)
+                    self.strikes[name] += 1
+                    seconds = 0.2 if self.calm else self.chance.uniform(0.2, 3)
+                    nursery.start_soon(self.freeze, pid, name, seconds)
 
     async def starve(self, pid: int, what: str, seconds: float) -> None:
         """No file of the process may grow or be written for a while: SQLite and we see a failing disk."""

@@ -1,11 +1,14 @@
 """Nothing lost, nothing done twice, whoever dies: a bus under load, with processes killed, frozen, starved of disk.
 
-    python -m benchmarks.chaos --seconds 60 --seed 1 [--kill leader,follower,freeze,disk] [--mode updates|sends|all]
+    python -m benchmarks.chaos --seconds 60 --seed 1 [--kill leader,follower,freeze,disk]
+        [--mode updates|sends|handoff|all] [--cover]
 
 Twenty threads, each with a follower of its own, in five processes of four followers: twenty processes would spend on
 their starts what the two cores of a small machine have, and the bus would be idle while they come up. Two leader
-candidates stand by in turns; sometimes neither is there, and a follower starts one. The last line is JSON; the exit
-status is 1 when a promise was broken, or when less happened than was asked for.
+candidates stand by in turns; sometimes neither is there, and a follower starts one. In mode `all` a person answers
+questions, writes where nobody is, and deletes a thread; in `handoff` agents and leaders hand over. With `--cover`
+every crash point has to strike. The last line is JSON; the exit status is 1 when a promise was broken, or when less
+happened than was asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -30,11 +33,13 @@ import trio
 from attrs import define, field
 
 from benchmarks._bus import Place
-from benchmarks._chaos_check import DEAD, Call, Facts, album_items, notice_of, undone, violations
-from benchmarks._chaos_rig import FOLLOWER_POINTS, LEADER_POINTS, SENDING, Rig, Slot, python
+from benchmarks._chaos_check import DEAD, LOST, Call, Facts, album_items, late, notice_of, undone, violations
+from benchmarks._chaos_people import Person
+from benchmarks._chaos_rig import CHOOSING, HANDING, SENDING, Rig, Slot, python
 from telegram_bus.cli.asking import ask
 from telegram_bus.core.errors import BusError
-from telegram_bus.testing import Sandbox, SandboxError
+from telegram_bus.crash import FOLLOWER_POINTS, LEADER_POINTS, POINTS
+from telegram_bus.testing import Sandbox
 
 __all__ = ["main"]
 
@@ -42,10 +47,12 @@ PROCESSES, EACH = 5, 4
 CANDIDATES = 2
 KINDS = ("leader", "follower", "freeze", "disk")
 WEIGHTS = {"leader": 4, "follower": 4, "freeze": 1, "disk": 1}
-ASKING = {"updates": 0.0, "all": 0.25, "sends": 0.5}  # the share of updates that want an answer…
+ASKING = {"updates": 0.0, "all": 0.25, "sends": 0.5, "handoff": 0.0}  # the share of updates that want an answer…
+HANDED = {"all": 0.04, "handoff": 0.2}  # … that are given to another follower
+QUESTIONS = {"all": 0.01}  # … that ask a person something
+TOLD = {"all": 0.1, "handoff": 0.5}  # the share of leaders' ends that are handovers in order
 ALBUMS = 0.03  # the share of what is said that is an album of 2 to 5 files
 ENDINGS = {"all": ("?",), "sends": ("?", "??", "!")}  # … of which kind (`PARTS` of the agent)
-PRESSED = 0.6  # the share of buttons "Send again" that a person presses
 EXTRA = 15.0  # seconds beyond those asked for in which everything ends; of them …
 STARTING = 5.0  # … before the traffic
 DRAIN = 5.0  # … after it, at least
@@ -55,6 +62,7 @@ PATIENCE = 60.0
 LONG_FREEZE = 20.0  # a leader that is frozen for so long is ended by its followers, within 14 s
 QUIET = 1.5  # seconds after which what was handed to a dead process will not be handed over again
 SHOWN = 30
+LONG_TERM = 6.0  # seconds in which a leader passes what there is to pass
 LIMITS = "overall=10000/1 private=10000/1 group=10000/1 typing=10000/1 burst=1000"  # the sandbox's flood control is off
 
 
@@ -70,12 +78,33 @@ class Run:
     threads: dict[str, int] = field(factory=dict)
     said: dict[str, list[str]] = field(factory=dict)
     record: dict[int, dict[str, Any]] = field(factory=dict)
+    person: Person = field(init=False)
     albums: int = 0
     events: int = 0
     started: float = 0.0
     drained: float = 0.0
     deadline: float = 0.0
     _version: int = 0
+    _diary: dict[str, tuple[list[dict[str, Any]], int]] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.person = Person(
+            sandbox=self.sandbox,
+            chance=self.chance,
+            record=self.record,
+            diary=self.diary,
+            said=self.said.setdefault(LOST, []),
+        )
+
+    @property
+    def points(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The crash points of leaders and of followers that something in this mode leads past."""
+        mode = self.options.mode
+        never = set() if mode in ("all", "sends") else set(SENDING)
+        never |= set() if mode in HANDED else HANDING
+        never |= set() if mode == "all" else CHOOSING
+        leader, follower = ([one for one in some if one not in never] for some in (LEADER_POINTS, FOLLOWER_POINTS))
+        return tuple(leader), tuple(follower)
 
     @property
     def place(self) -> Place:
@@ -97,22 +126,41 @@ class Run:
                 await self._start(nursery)
                 nursery.start_soon(self._collect)
                 nursery.start_soon(self.rig.thaw)
-                nursery.start_soon(self._press)
+                for doing in self._doings():
+                    nursery.start_soon(doing)
                 until = self._until(time.monotonic())
                 self.started = time.monotonic() - self.began
-                self.rig.calm = False
+                self.rig.calm = self.person.calm = False
                 async with trio.open_nursery() as busy:
                     for lane in range(LANES):
                         busy.start_soon(self._talk, lane, until)
                     busy.start_soon(self._trouble, until)
-                self.rig.calm = True
+                self.rig.calm = self.person.calm = True
                 await self._drain()
             finally:
-                self.rig.calm = True
+                self.rig.calm = self.person.calm = True
                 with trio.CancelScope(shield=True):
                     await self.rig.end()
                     await self._collect_once()
             nursery.cancel_scope.cancel("it is over")
+
+    def _doings(self) -> list[Callable[[], Awaitable[None]]]:
+        person, mode = self.person, self.options.mode
+        some: list[Callable[[], Awaitable[None]]] = [person.answer]
+        some += [person.have_bad_days] if mode in ("all", "sends") else []
+        some += [person.write_to_nobody, person.delete_threads] if mode == "all" else []
+        return [*some, self._hurry] if self.options.cover else some
+
+    async def _hurry(self) -> None:
+        """So that all points have their turn: no leader stays for long that has none, or that passes none of its."""
+        led: tuple[int | None, float] = (None, 0.0)
+        while True:
+            await trio.sleep(0.2)
+            pid, now = self.rig.leader(), time.monotonic()
+            if pid != led[0]:
+                led = (pid, now)
+            if pid is not None and not self.rig.calm and now - led[1] > (LONG_TERM if self.rig.is_armed(pid) else 0.5):
+                self.rig.kill(pid, "leader")
 
     async def _cancel_on_signal(self, scope: trio.CancelScope) -> None:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -124,8 +172,7 @@ class Run:
         sandbox = self.sandbox
         options = ["--api-root", sandbox.api_root, "--chat", str(sandbox.chat_id), "--linger", "120"]
         options += ["--limits", LIMITS, "--clean-up", "delete", *([] if self.options.spare else ["--no-spare"])]
-        sending = self.options.mode != "updates"
-        points = [tuple(p for p in some if sending or p not in SENDING) for some in (LEADER_POINTS, FOLLOWER_POINTS)]
+        points = self.points
         wanted = [name in self.options.kill for name in ("leader", "follower")]
         for number in range(CANDIDATES):
             slot = Slot(
@@ -149,7 +196,7 @@ class Run:
             nursery.start_soon(self.rig.keep, slot)
         diary = self.place.root / "diary" / "new.jsonl"
         nursery.start_soon(self.rig.keep, Slot("newcomers", python("benchmarks._chaos_agent", str(diary)), (), (0.0,)))
-        for key in self.said:
+        for key in self.said.keys() - {LOST}:
             find = partial(sandbox.wait_for_topic, key, within=PATIENCE)
             self.threads[key] = await trio.to_thread.run_sync(find)
 
@@ -175,12 +222,19 @@ class Run:
         if self.chance.random() < ALBUMS:
             texts = [f"{key}:{len(said) + number}=" for number in range(self.chance.randrange(2, 6))]
         else:
-            asks = self.chance.random() < ASKING[self.options.mode]
-            ask = self.chance.choice(ENDINGS[self.options.mode]) if asks else ""
-            texts = [f"{key}:{len(said)}{ask}"]
+            texts = [f"{key}:{len(said)}{self._ending(key)}"]
         said += texts
         self.albums += len(texts) > 1
         return key, texts
+
+    def _ending(self, key: str) -> str:
+        """What is to be done because of a message: nothing, or what the end of its text says."""
+        mode, chance = self.options.mode, self.chance.random()
+        if (chance := chance - HANDED.get(mode, 0.0)) < 0:
+            return ">" + self.chance.choice([other for other in self.threads if other != key])
+        if (chance := chance - QUESTIONS.get(mode, 0.0)) < 0:
+            return "#"
+        return self.chance.choice(ENDINGS[mode]) if chance < ASKING[mode] else ""
 
     def _say(self, connection: http.client.HTTPConnection, said: list[tuple[str, list[str]]]) -> None:
         for key, texts in said:
@@ -192,21 +246,6 @@ class Run:
             answer = response.read()
             if response.status != 200:
                 raise RuntimeError(f"the sandbox refused {body}: {answer!r}")
-
-    async def _press(self) -> None:
-        """A person who presses "Send again" under some of the notices, and now and then twice."""
-        seen: set[int] = set()
-        while True:
-            await trio.sleep(0.5)
-            for entry in list(self.record.values()):
-                if entry["n"] in seen or not entry["ok"] or (data := notice_of(entry)) is None:
-                    continue
-                seen.add(entry["n"])
-                message = {"chat": {"id": self.sandbox.chat_id}, "message_id": entry["result"]["message_id"]}
-                for _ in range(self.chance.choice((1, 1, 2)) if self.chance.random() < PRESSED else 0):
-                    press = partial(self.sandbox.press, message, data)
-                    with suppress(SandboxError):  # the button went with the first press
-                        await trio.to_thread.run_sync(press)
 
     async def _trouble(self, until: float) -> None:
         """As many acts as were asked for, at random moments; those of crash points come on top."""
@@ -240,6 +279,8 @@ class Run:
                 nursery.start_soon(self.rig.freeze, pid, who, seconds)
             case "disk":
                 nursery.start_soon(self.rig.starve, pid, who, seconds)
+            case _ if leads and self.chance.random() < TOLD.get(self.options.mode, 0.0):
+                self.rig.tell(pid)
             case _:
                 self.rig.kill(pid, who)
         return True
@@ -284,20 +325,27 @@ class Run:
         self.record.update((entry["n"], entry) for entry in news["entries"])
 
     def diary(self) -> list[dict[str, Any]]:
-        """All lines that handlers have written; a last one may be half a line while its process writes."""
-        lines = []
+        """All lines that handlers have written, of each process in order; half a line is left for the next time."""
         for path in sorted((self.place.root / "diary").glob("*.jsonl")):
-            for line in path.read_bytes().splitlines():
-                with suppress(ValueError):
+            lines, at = self._diary.get(path.name, ([], 0))
+            with path.open("rb") as file:
+                file.seek(at)
+                news = file.read()
+            whole = news[: news.rfind(b"\n") + 1]
+            for line in whole.splitlines():
+                with suppress(ValueError):  # cut by a disk that was full
                     lines.append(json.loads(line))
-        return lines
+            self._diary[path.name] = (lines, at + len(whole))
+        return [line for lines, _ in self._diary.values() for line in lines]
 
     def facts(self) -> Facts:
         """Everything that was left behind, once nothing runs."""
         profile = self.place.profile
         wall = time.time() - time.monotonic()
         with closing(sqlite3.connect(profile.database)) as db:
-            journal = db.execute("SELECT update_id, owner_key, outcome FROM updates").fetchall()
+            pressed = "kind LIKE 'callback%' AND outcome IS 'answered'"  # a button whose meaning the leader keeps
+            wanted = f"SELECT update_id, owner_key, outcome FROM updates WHERE NOT ({pressed})"
+            journal = db.execute(wanted).fetchall()
             moments = db.execute("SELECT update_id, admitted_ms FROM updates").fetchall()
             dead = db.execute(f"SELECT body FROM updates WHERE outcome IN {DEAD}").fetchall()
             calls = db.execute("SELECT seq, key, request_id, state, tries, told, answer FROM calls").fetchall()
@@ -307,6 +355,9 @@ class Run:
             said=self.said,
             diary=self.diary(),
             deaths=self.rig.deaths,
+            leaders=frozenset(self.rig.leaders),
+            pressed=self.person.pressed,
+            deleted=self.person.deleted,
             record=list(self.record.values()),
             journal=journal,
             admitted={update_id: ms / 1000 - wall for update_id, ms in moments},
@@ -316,7 +367,7 @@ class Run:
             poll_offset=offset,
             calls=[Call(*row) for row in calls],
             threads=self.threads,
-            inboxes={key: dict(self._inbox(key)) for key in self.said},
+            inboxes={key: dict(self._inbox(key)) for key in self.threads},
             outputs={path.name: path.read_bytes() for path in logs},
             token=self.sandbox.token,
         )
@@ -333,7 +384,7 @@ def main(arguments: list[str] | None = None) -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tb-") as name, Sandbox() as sandbox:
         chance = random.Random(options.seed)
-        passes = max(4, round(options.rate * 0.3))
+        passes = 2 if options.cover else max(4, round(options.rate * 0.3))
         rig = Rig(Place(Path(name)), chance, options.armed, passes, "freeze" in options.kill)
         run = Run(options, sandbox, rig, chance, began)
         trio.run(run.live)
@@ -356,6 +407,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=100.0, help="updates a second (100)")
     parser.add_argument("--kills", type=int, help="how many acts, those at crash points not counted (seconds / 3)")
     parser.add_argument("--armed", type=float, default=0.5, help="the share of processes with a crash point (0.5)")
+    parser.add_argument("--cover", action="store_true", help="all processes are armed, and every point has to strike")
     about = "leaders keep spares, which no crash point strikes (in 3 of 10 runs)"
     parser.add_argument("--spare", action=argparse.BooleanOptionalAction, help=about)
     parser.add_argument("--extra", type=float, default=EXTRA, help="seconds for start and end, on a busy machine (15)")
@@ -364,6 +416,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     options.kill = options.kill.split(",")
     if unknown := set(options.kill) - set(KINDS):
         parser.error(f"--kill: {', '.join(sorted(unknown))}: there is {', '.join(KINDS)}")
+    if options.cover:
+        options.armed, options.spare = 1.0, False
     if options.spare is None:
         options.spare = random.Random(f"spare {options.seed}").random() < 0.3
     if options.kills is None:
@@ -374,9 +428,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 def _too_little(run: Run, facts: Facts) -> Iterator[str]:
     """What did not happen, and what should not have."""
     wanted = round(run.options.rate * run.options.seconds)
-    texts = undone(facts.said, facts.diary).keys() - facts.dead_letters
-    if texts:
-        yield f"time was over before everything was done: {len(texts)} updates, which are called lost below"
+    if texts := late(facts):
+        yield f"time was over before everything was done: {len(texts)} updates, such as {texts[0]!r}"
     if (said := sum(map(len, run.said.values()))) < wanted:
         yield f"{said} updates were made, {wanted} were asked for"
     if run.events < run.options.kills:
@@ -384,7 +437,15 @@ def _too_little(run: Run, facts: Facts) -> Iterator[str]:
     for what, count in run.rig.counts.items():
         if what.startswith("ended by itself"):
             yield f"{what} ({count} times)"
+    if run.options.cover and (missed := _missed(run)):
+        yield f"{len(missed)} crash points have not struck: {', '.join(missed)}"
     yield from (f"a program ended: {line['why']}" for line in facts.diary if line["what"] == "fault")
+
+
+def _missed(run: Run) -> list[str]:
+    """The crash points of this mode that have not struck."""
+    wanted = {point for points in run.points for point in points}
+    return [point for point in POINTS if point in wanted and not run.rig.strikes[point]]
 
 
 def _summary(run: Run, facts: Facts, broken: int) -> dict[str, Any]:
@@ -418,6 +479,13 @@ def _summary(run: Run, facts: Facts, broken: int) -> dict[str, Any]:
         "polls": sum(1 for entry in entries if entry["kind"] == "poll"),
         "kills": sum(count for name, count in counts.items() if name.startswith(("kill", "freeze"))),
         "disk": sum(count for name, count in counts.items() if name.startswith("disk")),
+        "told": counts["told leader"],
+        "handed_over": what.count("gave"),
+        "questions": len(run.person.pressed),
+        "given_by_a_person": len(run.said[LOST]),
+        "threads_deleted": len(run.person.deleted),
+        "points": {point: run.rig.strikes[point] for point in POINTS},
+        "points_missed": _missed(run),
         "by": dict(sorted(counts.items())),
         "frozen_ended_s": [round(seconds, 1) for seconds in run.rig.thawed_late],
         "violations": broken,

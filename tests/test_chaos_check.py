@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from benchmarks._chaos_check import Call, Facts, album_items, undone, violations
+from benchmarks._chaos_check import Call, Facts, album_items, late, undone, violations
 from telegram_bus.core.identity import call_id
 
 
@@ -79,6 +79,7 @@ SOUND = Facts(
     journal=[(7, "f0", "accepted"), (8, "f0", "accepted"), (9, None, "answered")],
     admitted={7: 2.05, 8: 2.05, 9: 3.9},
     poll_offset=9,
+    leaders=frozenset({10}),
     calls=[outbox()],
     inboxes={"f0": {"id0": True, "id1": True}},
     outputs={"leader.log": b"all is well"},
@@ -98,7 +99,9 @@ def test_a_sound_run_breaks_nothing() -> None:
         ({"record": [*RECORD[:1], poll(2, 2.1, 2.5, code=409, ok=False), *RECORD[2:]], "deaths": {10: 3.4}}, "pollers"),
         ({"record": [poll(1, 1.0, 2.0, result=[7]), *RECORD[1:]]}, "no answer before it went beyond 7"),
         ({"poll_offset": 8, "record": [poll(1, 1.0, 2.0, result=[7]), *RECORD[1:]]}, "above the journal's 8"),
+        ({"record": [*RECORD[:1], poll(2, 2.1, None), *RECORD[2:]], "leaders": {12}}, "two pollers"),
         ({"diary": DIARY[2:]}, "'f0:0' for f0 was lost"),
+        ({"diary": [DIARY[0], {**DIARY[0], "id": "id7", "pid": 9, "at": 2.0}, *DIARY[1:]]}, "came under several ids"),
         ({"inboxes": {"f0": {"id0": True, "id1": False}}}, "'f0:1?' for f0 was handed over and is not done"),
         ({"diary": [*DIARY, line("done", 5.0, 12, 1)]}, "was done 2 times"),
         ({"diary": [{**DIARY[0], "key": "f1"}, *DIARY[1:]]}, "went to ['f1']"),
@@ -106,6 +109,7 @@ def test_a_sound_run_breaks_nothing() -> None:
         ({"diary": [*DIARY[:3], line("handed", 2.9, 10, 1), *DIARY[3:]]}, "twice to process 10"),
         ({"diary": [*DIARY[:2], line("handed", 3.2, 11, 0), *DIARY[2:]]}, "after 10 had done it"),
         ({"diary": [*DIARY[2:3], *DIARY[:2], *DIARY[3:]], "said": {"f0": TEXTS[::-1]}}, "was handed 'f0:1?' after"),
+        ({"said": {"f0": TEXTS[::-1]}, "diary": [*DIARY[:2], *DIARY[3:]]}, "was first seen after number 1"),
         ({"record": [*RECORD, send(5, 5.0, "re f0:1? 1 of 1 by 11", 51)]}, "was sent 2 times, 0 of them wanted"),
         ({"record": [*RECORD, send(5, 5.0, "re f0:1? 2 of 2 by 11", 51)]}, "which nobody wanted"),
         ({"record": RECORD[:3]}, "at Telegram it is []"),
@@ -126,6 +130,8 @@ def test_a_sound_run_breaks_nothing() -> None:
         ({"admitted": {7: 2.05, 8: 2.2}}, "confirmed 9 when update 8 was not in the journal"),
         ({"journal": [(7, "f0", None)]}, "still waiting"),
         ({"outputs": {"leader.log": b"POST /bot1:secret/getMe"}}, "the token stands in leader.log"),
+        ({"diary": [*DIARY, {"what": "fault", "why": "/bot1:secret/"}]}, "the token stands in what was said"),
+        ({"record": [*RECORD, send(5, 5.0, "bot1:secret", 51)]}, "the token stands in what was said"),
         ({"diary": [*DIARY, {**DIARY[0], "text": "who?", "id": "id9", "at": 9.0}]}, "which nobody said"),
     ],
 )
@@ -133,6 +139,111 @@ def test_each_broken_promise_is_found(changes: dict[str, Any], said: str) -> Non
     assert any(said in found for found in violations(evolve(SOUND, **changes))), list(
         violations(evolve(SOUND, **changes))
     )
+
+
+def test_answers_go_out_in_the_order_in_which_they_were_asked_for() -> None:
+    texts = ("f0:0?", "f0:1?")
+    diary = [{**one, "text": one["text"].rstrip("?") + "?"} if "text" in one else one for one in DIARY]
+    diary.insert(1, line("sent", 2.15, 10, 0, message_id=49, part=1))
+    first = Call(3, "f0", f"named:{call_id('id0', 'answer 1')}", "settled", 0, 0, b'{"result": {"message_id": 49}}')
+    both: dict[str, Any] = {"said": {"f0": texts}, "diary": diary, "calls": [first, outbox()]}
+    in_order = [*RECORD, send(5, 2.12, "re f0:0? 1 of 1 by 10", 49)]
+    assert list(violations(evolve(SOUND, record=in_order, **both))) == []
+    [found] = violations(evolve(SOUND, record=[*RECORD, send(5, 5.0, "re f0:0? 1 of 1 by 10", 49)], **both))
+    assert "answers went out in another order" in found
+
+
+# -- work that changes hands
+
+HANDED = (
+    {"what": "handed", "at": 2.1, "pid": 10, "key": "f0", "id": "a", "text": "f0:0>f1"},
+    {"what": "gave", "at": 2.2, "pid": 10, "key": "f0", "id": "a"},
+    {"what": "handed", "at": 2.3, "pid": 11, "key": "f1", "id": "b", "text": "f0:0>f1"},
+    {"what": "done", "at": 2.4, "pid": 11, "key": "f1", "id": "b"},
+)
+GIVEN = evolve(
+    SOUND,
+    said={"f0": ("f0:0>f1",), "f1": ()},
+    diary=HANDED,
+    record=RECORD[:3],
+    calls=[],
+    inboxes={"f0": {"a": True}, "f1": {"b": True}},
+)
+BACK = {**HANDED[0], "at": 2.5, "pid": 12}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"diary": HANDED[:2]}, "was given to f1, which never got it"),
+        ({"diary": [*HANDED[:2], {**HANDED[1], "what": "done"}, *HANDED[2:]]}, "was done by who gave it away"),
+        ({"diary": [*HANDED, BACK], "deaths": {10: 2.45}}, "came back to who had given it to f1"),
+        ({"inboxes": {"f0": {"a": True}, "f1": {"b": False}}}, "for f1 was handed over and is not done"),
+        ({"inboxes": {"f0": {"a": False}, "f1": {"b": True}}}, "for f0 was handed over and is not done"),
+        ({"diary": [*HANDED, {**HANDED[3], "pid": 12}]}, "for f1 was done 2 times"),
+        ({"diary": [*HANDED, {**HANDED[2], "id": "c", "at": 2.6, "pid": 12}]}, "for f1 came under several ids"),
+        ({"diary": [*HANDED[:2], *({**one, "key": "f2"} for one in HANDED[2:])]}, "went to ['f2']"),
+    ],
+)
+def test_work_that_changes_hands_is_done_by_one(changes: dict[str, Any], said: str) -> None:
+    assert list(violations(GIVEN)) == []
+    found = list(violations(evolve(GIVEN, **changes)))
+    assert any(said in one for one in found), found
+
+
+def test_who_gave_work_away_and_died_before_it_was_decided_has_it_again() -> None:
+    died = [HANDED[0], {**HANDED[0], "at": 2.15, "pid": 12}, {**HANDED[1], "pid": 12}, *HANDED[2:]]
+    assert list(violations(evolve(GIVEN, diary=died, deaths={10: 2.12}))) == []
+
+
+def test_what_nobody_owned_is_done_by_whom_a_person_chose_and_by_nobody_else() -> None:
+    lost = [{**one, "text": "lost:0"} if "text" in one else one for one in HANDED[2:]]
+    chosen = evolve(GIVEN, said={"lost": ("lost:0",), "f1": ()}, diary=lost)
+    assert list(violations(chosen)) == []
+    assert any("went to ['f0']" in one for one in violations(evolve(chosen, diary=[*lost, {**lost[0], "key": "f0"}])))
+    assert any("was lost" in one for one in violations(evolve(chosen, diary=[])))
+
+
+# -- questions, and threads that a person deletes
+
+
+def question(n: int) -> dict[str, Any]:
+    return send(n, 5.0, "which for f0:0#", 60 + n)
+
+
+ASKED = evolve(
+    GIVEN,
+    said={"f0": ("f0:0#",)},
+    diary=[
+        {**HANDED[0], "text": "f0:0#"},
+        {"what": "answered", "at": 2.2, "pid": 10, "id": "a", "value": "yes"},
+        {"what": "done", "at": 2.3, "pid": 10, "id": "a"},
+    ],
+    record=[*RECORD[:3], question(4)],
+    pressed={"which for f0:0#": ["yes", "no"]},
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"record": [*ASKED.record, question(5)]}, "was asked 2 times, 0 of them wanted"),
+        ({"diary": [ASKED.diary[0], ASKED.diary[2]]}, "has no answer"),
+        ({"pressed": {"which for f0:0#": ["no", "yes"]}}, "was answered ['yes']"),
+        ({"diary": [*ASKED.diary[:2], {**ASKED.diary[1], "value": "no"}, ASKED.diary[2]]}, "was answered ['no']"),
+    ],
+)
+def test_a_question_is_asked_once_and_has_one_answer(changes: dict[str, Any], said: str) -> None:
+    assert list(violations(ASKED)) == []
+    found = list(violations(evolve(ASKED, **changes)))
+    assert any(said in one for one in found), found
+
+
+def test_a_thread_that_a_person_deleted_may_be_made_once_more() -> None:
+    record = [*RECORD, topic(5, "new"), topic(6, "new")]
+    assert list(violations(evolve(SOUND, record=record, deleted=["new"]))) == []
+    again = evolve(SOUND, record=[*record, topic(7, "new")], deleted=["new"])
+    assert any("3 threads were made for new" in one for one in violations(again))
 
 
 def test_what_was_set_aside_as_a_dead_letter_is_not_lost() -> None:
@@ -174,3 +285,19 @@ def test_an_album_is_done_as_one_and_counted_where_it_was_cut_in_two() -> None:
     said = {"f0": [entry["text"] for entry in diary]}
     assert album_items(diary) == 2
     assert undone(said, [*diary, {"what": "done", "id": "a"}]) == {"f0:2=": [10], "f0:3": [10]}
+
+
+def test_what_was_done_by_who_died_before_it_could_write_that_down_is_not_late() -> None:
+    assert late(SOUND) == []
+    unwritten = evolve(SOUND, diary=DIARY[:-1])
+    assert late(unwritten) == []
+    assert late(evolve(unwritten, inboxes={"f0": {"id0": True, "id1": False}})) == ["f0:1?"]
+    assert late(evolve(SOUND, diary=DIARY[2:])) == ["f0:0"]
+    assert late(evolve(SOUND, diary=DIARY[2:], dead_letters=frozenset({"f0:0"}))) == []
+
+
+def test_what_was_given_away_is_late_until_the_other_one_has_done_it() -> None:
+    assert late(GIVEN) == []
+    assert late(evolve(GIVEN, diary=HANDED[:2])) == ["f0:0>f1"]
+    assert late(evolve(GIVEN, diary=HANDED[:3])) == []
+    assert late(evolve(GIVEN, diary=[HANDED[0], {**HANDED[1], "what": "kept"}])) == []

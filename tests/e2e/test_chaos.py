@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_nothing_is_lost_or_done_twice_when_processes_die() -> None:
-    options = ["--seconds", "5", "--seed", "7", "--rate", "20", "--kills", "6", "--mode", "all", "--extra", "60"]
+@pytest.mark.parametrize("mode", ["all", "handoff"])
+def test_nothing_is_lost_or_done_twice_when_processes_die(mode: str) -> None:
+    options = ["--seconds", "5", "--seed", "7", "--rate", "20", "--kills", "6", "--mode", mode, "--extra", "60"]
     command = [sys.executable, "-m", "benchmarks.chaos", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
@@ -19,5 +22,6 @@ def test_nothing_is_lost_or_done_twice_when_processes_die() -> None:
     assert counts["violations"] == 0
     assert counts["updates"] >= 100
     assert counts["handed"] >= counts["updates"]
-    assert counts["sends"] > 0
-    assert counts["kills"] + counts["disk"] >= 6
+    assert counts["handed_over"] > 0
+    assert counts["sends"] > 0  # answers, and the lines about what was handed over
+    assert counts["kills"] + counts["disk"] + counts["told"] >= 6
