@@ -192,16 +192,15 @@ class Absences:
 
     async def _say_again(self) -> None:
         """What earlier leaders set aside and perhaps could not say any more; what was said is known by its name."""
+        since_ms = self.now_ms() - SAID_WITHIN_MS
         try:
-            aside = await self.store.listed(aside=True, limit=MOST_ASIDE)
+            aside = await self.store.listed(aside=True, limit=MOST_ASIDE, since_ms=since_ms)
         except StateError as error:
             log.warning("whether all was said that was set aside is not known: %s", error)
             return
-        since, expired = self.now_ms() - SAID_WITHIN_MS, Counter[tuple[str, int]]()
+        expired = Counter[tuple[str, int]]()
         for one in aside:
             settled_ms = one.settled_ms or 0
-            if settled_ms < since:
-                continue
             if one.outcome == "expired":
                 expired[one.update.owner_key or "", settled_ms] += 1
             else:

@@ -234,10 +234,10 @@ def expire(db: Connection, owner_key: str, before_ms: int, now_ms: int, reason: 
     return [row[0] for row in rows]
 
 
-def listed(db: Connection, aside: bool, limit: int) -> list[Listed]:
-    """What waits or (`aside`) was set aside, the oldest first."""
-    which = _ASIDE if aside else "outcome IS NULL"
-    rows = db.execute(f"SELECT {_LISTED} FROM updates WHERE {which} ORDER BY seq LIMIT ?", (limit,))  # noqa: S608
+def listed(db: Connection, aside: bool, limit: int, since_ms: int = 0) -> list[Listed]:
+    """What waits or (`aside`) was set aside since then, the oldest first."""
+    which, values = (f"{_ASIDE} AND settled_ms >= ?", (since_ms, limit)) if aside else ("outcome IS NULL", (limit,))
+    rows = db.execute(f"SELECT {_LISTED} FROM updates WHERE {which} ORDER BY seq LIMIT ?", values)  # noqa: S608
     return [_listed(row) for row in rows]
 
 

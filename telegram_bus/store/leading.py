@@ -132,9 +132,9 @@ class Store:
         """Set aside what waits for the owner since before then; returns the numbers of those updates."""
         return await self._commits.run(lambda db: journal.expire(db, owner_key, before_ms, now_ms, reason))
 
-    async def listed(self, *, aside: bool, limit: int) -> list[Listed]:
-        """What waits or (`aside`) was set aside, the oldest first."""
-        return await self._commits.run(lambda db: journal.listed(db, aside, limit))
+    async def listed(self, *, aside: bool, limit: int, since_ms: int = 0) -> list[Listed]:
+        """What waits or (`aside`) was set aside since then, the oldest first."""
+        return await self._commits.run(lambda db: journal.listed(db, aside, limit, since_ms))
 
     async def retry(self, seq: int) -> StoredUpdate | None:
         """An update that was set aside waits again; None where it was not set aside."""
