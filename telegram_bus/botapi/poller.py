@@ -118,7 +118,7 @@ async def run_poller(
             step = after_fault(standing, told, now=trio.current_time(), window=window, jitter=jitter())
             detail = step.detail
             if step.state == "webhook":
-                detail = await _webhook_detail(api, step.detail, window)
+                detail = await _webhook_detail(api, window)
                 if order.delete_webhook and await _delete_webhook(api, detail):
                     continue
             standing = step.standing
@@ -199,7 +199,7 @@ async def _delete_webhook(api: PollApi, detail: str) -> bool:
     return True
 
 
-async def _webhook_detail(api: PollApi, description: str, window: float) -> str:
+async def _webhook_detail(api: PollApi, window: float) -> str:
     """Name the webhook's host; its path may be a secret."""
     host = None
     with trio.move_on_after(window):
@@ -209,4 +209,4 @@ async def _webhook_detail(api: PollApi, description: str, window: float) -> str:
         except (ApiError, NotSent, AnswerLost, TypeError, KeyError, ValueError):
             host = None
     where = f"a webhook at {host}" if host else "a webhook"
-    return f"{where} takes this bot's updates ({description})"
+    return f"{where} takes this bot's updates"
