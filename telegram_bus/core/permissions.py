@@ -309,9 +309,10 @@ def _on_disk(body: dict[str, Any]) -> Problem | None:
     if (path := local_file(body)) is not None:
         return Problem(path if re.fullmatch("[A-Za-z0-9_.]{1,200}", path) else "(odd name)", rule)
     rich = body.get("rich_message")
-    for name in ("html", "markdown") if isinstance(rich, dict) else ():
-        if isinstance(rich.get(name), str) and names_file(rich[name]):
-            return Problem(f"rich_message.{name}", "must not name files of the server's disk")
+    if isinstance(rich, dict):
+        for name in ("html", "markdown"):
+            if isinstance(rich.get(name), str) and names_file(rich[name]):
+                return Problem(f"rich_message.{name}", "must not name files of the server's disk")
     return None
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
+import attrs
 from attrs import field, frozen
 
 from telegram_bus.core.errors import SettingsError, StateError
@@ -40,10 +41,8 @@ TOKEN_COMMAND_SECONDS: Final = 60.0
 
 BOT_KEY: Final = "bot"  # the id of the bot that the profile serves, kept without the token too
 _AS_THEY_ARE: Final = "show_state spare thread_names clean_up clean_up_dead file_limit folder_limit".split()
-_AS_GIVEN: Final = (
-    *"api_root interpreter store_token spare socket secret_file proxy linger expire quiet_hours show_state".split(),
-    *("limits", "thread_names", "clean_up", "clean_up_dead", "file_limit", "folder_limit"),
-)
+"""Settings whose values are written as they are; the others have a text of their own in config.toml."""
+
 _KEEP: Final = {"keep_updates": "bodies", "keep_ids": "ids", "keep_owners": "owners"}
 _EVER_MS: Final = 10**12  # 30 years
 TOKEN_NAMES: Final = ("token", "token_file", "token_command")
@@ -122,7 +121,7 @@ def load_settings(
         token_command=origin if isinstance(origin, str) else None,
         chat=_chat(values),
         allow=_allow(values),
-        **{name: values[name] for name in _AS_GIVEN},
+        **{name: values[name] for name in _as_given()},
         keep=Retention(**{what: _ms(values[name]) for name, what in _KEEP.items()}),
     )
 
@@ -210,6 +209,12 @@ def stored_interpreter(profile: Profile) -> str | None:
 def to_toml(content: Mapping[str, str | int | float | bool | Sequence[int]]) -> str:
     """TOML of one flat table: texts, numbers, booleans and lists of numbers."""
     return "".join(f"{key} = {_toml_value(value)}\n" for key, value in content.items())
+
+
+def _as_given() -> set[str]:
+    """Settings whose values are those of their options."""
+    fields = {one.name for one in attrs.fields(Settings)} - {"token", "token_file", "token_command", "chat", "allow"}
+    return fields & {one.name for one in OPTIONS}
 
 
 def _ms(seconds: float | None) -> int:
