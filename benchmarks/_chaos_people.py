@@ -23,7 +23,7 @@ PRESSED: Final = 0.6  # the share of buttons "Send again" that a person presses
 LOOK: Final = 0.5
 UNOWNED_EVERY: Final = 4.0  # seconds between messages in threads that nobody has
 PATIENCE: Final = 2.0  # until a question that came to nothing is pressed again
-DELETED_EVERY: Final = 65.0  # threads that vanish faster are taken for a fault of Telegram's
+DELETED_EVERY: Final = 31.0  # three threads that vanish within a minute are taken for a fault of Telegram's
 BAD_DAY_EVERY: Final = 3.0
 
 Line = Mapping[str, Any]
