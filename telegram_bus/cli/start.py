@@ -10,7 +10,7 @@ from telegram_bus.cli.asking import profile_of
 from telegram_bus.cli.environment import PARENT_VARIABLE
 from telegram_bus.cli.faults import say
 from telegram_bus.cli.terminal import put
-from telegram_bus.core.errors import SettingsError
+from telegram_bus.core.errors import NoLeader, SettingsError
 
 if TYPE_CHECKING:
     import argparse
@@ -63,9 +63,23 @@ def run(arguments: argparse.Namespace) -> int:
         )
     import trio  # noqa: PLC0415 - only now there is something to wait for
 
-    record = trio.run(_start, profile)
+    try:
+        record = trio.run(_start, profile)
+    except NoLeader:
+        _check_settings(profile)
+        raise
     put(faults.as_called(f"the leader runs (pid {record.pid}); look at it: telegram-bus status"))
     return faults.DONE
+
+
+def _check_settings(profile: Profile) -> None:
+    """Raises SettingsError where no leader could start with what is stored."""
+    from telegram_bus.roles.settings import stored_interpreter  # noqa: PLC0415 - only after a failure
+
+    if stored_interpreter(profile) is None:
+        raise SettingsError(
+            f"profile {profile.name!r} keeps no token, so its leader has to be started by hand: telegram-bus leader"
+        )
 
 
 async def _start(profile: Profile) -> LeaderRecord:

@@ -242,6 +242,24 @@ def test_a_bad_profile_name_is_a_usage_error(tmp_path: Path) -> None:
     assert "no profile name" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("chat = [", "config.toml is damaged"),
+        ("frob = 1", "config.toml has the unknown key 'frob'"),
+        ("chat = 5", "keeps no token, so its leader has to be started by hand: telegram-bus leader"),
+    ],
+)
+def test_settings_that_no_leader_can_start_with_are_a_usage_error(tmp_path: Path, content: str, said: str) -> None:
+    config = tmp_path / "profiles" / "default" / "config.toml"
+    config.parent.mkdir(parents=True, mode=0o700)
+    config.write_text(content)
+    config.chmod(0o600)
+    done = bus("start", home=tmp_path, XDG_STATE_HOME=str(tmp_path / "state"))
+    assert done.returncode == faults.USAGE
+    assert said in done.stderr
+
+
 def test_nobody_who_stops_reading_gets_a_complaint(tmp_path: Path) -> None:
     log = tmp_path / "profiles" / "default" / "logs" / "leader.log"
     log.parent.mkdir(parents=True)
