@@ -20,6 +20,7 @@ from telegram_bus.core.envelopes import Ack, Forward
 from telegram_bus.core.registry import Member
 from telegram_bus.core.routing import Rules
 from telegram_bus.roles.absences import Absences
+from telegram_bus.roles.buttons import LeaderButtons
 from telegram_bus.roles.intake import Intake
 from telegram_bus.roles.leader import run_leader
 from telegram_bus.roles.lobby import LobbyDesk
@@ -113,7 +114,10 @@ async def _measure(place: Place, settings: Settings, options: argparse.Namespace
             notices=notices,
             now_ms=term.now_ms,
         )
+        buttons = term.buttons  # the leader's own desk answers them: this one only says what is nobody's
+        term.buttons = LeaderButtons(call=term.threads.call, store=term.store, now_ms=term.now_ms)
         desk = LobbyDesk(term=term, rules=lambda: rules, call=term.threads.call)
+        term.buttons = buttons
         intake = Intake(term=term, rules=lambda: rules, lobby=desk, absences=absences, notices=notices)
         receipts = _Receipts(term.deliveries.forward)
         term.deliveries.forward = receipts
