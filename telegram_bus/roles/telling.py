@@ -24,10 +24,15 @@ from telegram_bus.store import NewUpdate
 if TYPE_CHECKING:
     from telegram_bus.roles.term import Term
 
-__all__ = ["AGENT_MESSAGES", "find", "route", "tell"]
+__all__ = ["AGENT_MESSAGES", "find", "route", "tell", "update_id_of"]
 
 AGENT_MESSAGES: Final = 2**52
-"""Ids of messages from agent to agent: this and the message's id. Telegram's own stay below 2^31 (bot-api U5)."""
+"""Ids of updates from agent to agent begin here (`update_id_of`); Telegram's own stay below 2^31 (bot-api U5)."""
+
+MESSAGES: Final = 2**31
+"""Message ids are below it, so that there is room for some bits of the chat's."""
+
+CHATS: Final = 2**20
 
 SUPERGROUPS: Final = -1_000_000_000_000  # their ids are below it, those of groups above
 
@@ -94,12 +99,20 @@ async def tell(term: Term, member: Member, request: AgentTell) -> dict[str, Any]
     return {"key": request.to}
 
 
+def update_id_of(chat_id: int, message_id: int) -> int:
+    """The id of the update that a message from agent to agent becomes.
+
+    A supergroup counts its messages anew: one of it must not be taken for that of the group which became it.
+    """
+    return AGENT_MESSAGES + abs(chat_id) % CHATS * MESSAGES + message_id
+
+
 def _unknown(term: Term, key: str) -> bool:
     return term.registry.by_key(key) is None and term.threads.of_key(key) is None
 
 
 async def _sent(term: Term, member: Member, chat_id: int, message_id: int) -> bool:
-    known = 0 < message_id < AGENT_MESSAGES and await term.store.owner_of(chat_id, message_id)
+    known = 0 < message_id < MESSAGES and await term.store.owner_of(chat_id, message_id)
     return known == member.key
 
 
@@ -123,10 +136,11 @@ async def _admit(term: Term, member: Member, key: str, message: AgentMessage) ->
     }
     if thread_id is not None:
         body |= {"message_thread_id": thread_id, "is_topic_message": True}
-    whole = {"update_id": AGENT_MESSAGES + message.message_id, "message": body}
+    update_id = update_id_of(chat_id, message.message_id)
+    whole = {"update_id": update_id, "message": body}
     term.note_given(describe(whole), key)
     update = NewUpdate(
-        update_id=AGENT_MESSAGES + message.message_id,
+        update_id=update_id,
         kind="message",
         body=dumps(whole),
         owner_key=key,

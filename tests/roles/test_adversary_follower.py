@@ -12,15 +12,18 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from telegram_bus.botapi.sender import Sender
-from telegram_bus.core.envelopes import Ack
+from telegram_bus.core.book import Book
+from telegram_bus.core.envelopes import Ack, AgentMessage, Target
 from telegram_bus.core.errors import RequestRefused, StateError
 from telegram_bus.core.extensions import ButtonsKeep, FilePart, HandedPart, UpdateHand
+from telegram_bus.core.identity import MAX_SAFE_INTEGER
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.home import Profile, mint_secret
 from telegram_bus.roles.audit import Audit
 from telegram_bus.roles.deliveries import REFUSALS, Deliveries
 from telegram_bus.roles.files import Enclosed, Files
+from telegram_bus.roles.telling import AGENT_MESSAGES, update_id_of
 from telegram_bus.store import NewUpdate, open_store
 from telegram_bus.wire.descriptors import Descriptors
 from tests.fakes import CHAT, SECRET, FakeTelegram, admit, fake_files, memory_store, message, registration
@@ -124,6 +127,26 @@ async def test_a_message_that_is_none_of_ours_is_not_given_away(rig: Rig) -> Non
     for body in ({}, {"message_id": 1}, {"chat": {"id": CHAT}}, {"chat": {"id": 1}, "message_id": 1001}):
         with pytest.raises(RequestRefused, match=r"parts\[0\]"):
             await rig.term.serve(member(rig, "intruder"), hand(part("message", body)))
+
+
+# ids of chats that count anew
+
+
+async def test_a_message_to_an_agent_is_not_taken_for_one_of_the_group_before(rig: Rig) -> None:
+    """A group became a supergroup, whose messages begin at 1 again: the second one was lost."""
+    chats = (CHAT, -1001998877665)
+    ids = {update_id_of(chat, message) for chat in chats for message in (1, 2, 2**31 - 1)}
+    assert len(ids) == 6
+    assert all(AGENT_MESSAGES < one <= MAX_SAFE_INTEGER for one in ids)
+    victim = member(rig, "victim")
+    for chat in chats:
+        rig.term.threads.book = Book(chat)
+        rig.term.threads.chat_id = chat
+        await rig.term.threads.note(rig.term.threads.book.bind("accomplice", 13, "x", holder=None, now_ms=1))
+        await rig.term.store.record_messages("victim", [(chat, 5, 13)], 1)
+        target = Target(chat_id=chat, thread_id=13)
+        await rig.term.route(victim, AgentMessage(target=target, message_id=5, text="hello"))
+    assert len(rig.rows()) == 2
 
 
 # a thread that somebody says it had

@@ -20,7 +20,7 @@ from telegram_bus.roles import overview
 from telegram_bus.roles.bot import BotFacts
 from telegram_bus.roles.ports import Found
 from telegram_bus.roles.sharing import AT_ONCE, LOOK_AGAIN, SETTLED
-from telegram_bus.roles.telling import AGENT_MESSAGES
+from telegram_bus.roles.telling import update_id_of
 from tests.fakes import BOT, CHAT, OWNER, message, registration
 from tests.roles.term_rig import Rig, running
 
@@ -240,7 +240,7 @@ async def test_agents_that_share_the_chat_reach_each_other_there(rig: Rig) -> No
     for _ in range(2):
         assert await rig.term.serve(nora, telling(900)) == {"key": "otto"}
     await wait_all_tasks_blocked()
-    assert rig.got == [("otto", AGENT_MESSAGES + 900)]
+    assert rig.got == [("otto", update_id_of(CHAT, 900))]
     (envelope,) = rig.envelopes
     assert isinstance(envelope, ForwardMessage)
     assert envelope.message["text"] == "look at this"
@@ -289,7 +289,7 @@ async def test_an_agent_that_has_not_found_a_new_leader_yet_is_told_all_the_same
             await trio.sleep(SETTLED / 2)
             await come(rig, "otto")
         await trio.sleep(0.1)
-        assert rig.got == [("otto", AGENT_MESSAGES + 900)]
+        assert rig.got == [("otto", update_id_of(CHAT, 900))]
 
 
 async def test_what_goes_into_another_agents_thread_says_itself_who_asks(rig: Rig) -> None:

@@ -18,7 +18,7 @@ from telegram_bus.core.registry import Member
 from telegram_bus.roles import overview, possessions
 from telegram_bus.roles import term as term_module
 from telegram_bus.roles.bot import BotFacts
-from telegram_bus.roles.telling import AGENT_MESSAGES
+from telegram_bus.roles.telling import update_id_of
 from tests.fakes import BOT, CHAT, admit, message, registration
 from tests.roles.term_rig import Rig, running
 
@@ -76,7 +76,7 @@ async def test_an_agents_message_reaches_the_owner_of_the_thread_once(rig: Rig) 
     for _ in range(2):
         await rig.term.route(member(rig, "nora"), told(900))
     await wait_all_tasks_blocked()
-    assert rig.got == [("otto", AGENT_MESSAGES + 900)]
+    assert rig.got == [("otto", update_id_of(CHAT, 900))]
     (update,) = await rig.term.store.recent(5)
     assert (update.owner_key, update.chat_id, update.thread_id) == ("otto", CHAT, 12)
     assert rig.term.owned_by(member(rig, "otto")).seen(CHAT, 900)
