@@ -216,7 +216,7 @@ function emptySign(store, chatId, thread, me, start) {
       el("button", { class: "main-button", type: "button", onclick: start }, "Start"));
   }
   const words = thread === 0
-    ? ["Nothing here yet", "What is written here, the bot sees as its rights and its privacy mode allow."]
+    ? ["Nothing here yet", "The bot sees of it what its rights and its privacy mode allow."]
     : ["An empty thread", "What you write here reaches only the agent this thread belongs to."];
   return el("div", { class: "empty" }, el("strong", {}, words[0]), el("span", {}, words[1]));
 }
