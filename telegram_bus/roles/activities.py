@@ -13,7 +13,7 @@ from telegram_bus.core.errors import RequestRefused, StateError
 from telegram_bus.core.extensions import ActivitySet
 from telegram_bus.core.registry import Member
 from telegram_bus.store import Store
-from telegram_bus.store.lobby import DOING
+from telegram_bus.store.told import DOING
 
 __all__ = ["Activities", "Doing"]
 
@@ -45,7 +45,7 @@ class Activities:
 
     async def load(self) -> None:
         """Read what was said to earlier leaders; raises what the store raises."""
-        for what, value in (await self.store.lobby.recall(DOING)).items():
+        for what, value in (await self.store.told.recall(DOING)).items():
             self._doings[what.removeprefix(DOING)] = Doing(*loads(value.encode()))
 
     def of(self, key: str, instance_id: str | None = None) -> Doing | None:
@@ -81,9 +81,9 @@ class Activities:
             return
         try:
             if doing is None:
-                await self.store.lobby.forget(DOING + key)
+                await self.store.told.forget(DOING + key)
             else:
-                await self.store.lobby.tell(DOING + key, dumps(list(doing)).decode())
+                await self.store.told.tell(DOING + key, dumps(list(doing)).decode())
         except StateError:
             if self._doings.get(key) is doing:
                 self._doings.pop(key, None)

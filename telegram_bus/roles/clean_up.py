@@ -18,7 +18,7 @@ from telegram_bus.core.registry import Member
 from telegram_bus.home import Profile
 from telegram_bus.roles.deliveries import Members
 from telegram_bus.roles.threads import Threads
-from telegram_bus.store.lobby import SILENT
+from telegram_bus.store.told import SILENT
 
 __all__ = ["GRACE", "CleanUpPolicy", "CleanUps"]
 
@@ -80,7 +80,7 @@ class CleanUps:
             await self._look_for_dead([member.key])
             if member.key in self._suspects and member.key not in self._silent:
                 self._silent.add(member.key)
-                await self.threads.store.lobby.tell(SILENT + member.key, "1")
+                await self.threads.store.told.tell(SILENT + member.key, "1")
 
     async def wish(self, key: str, how: How, why: str) -> bool:
         """Store that the key's thread shall be closed or deleted; False where it is not to be."""
@@ -204,7 +204,7 @@ class CleanUps:
     async def _recall_silent(self, *, keep: bool) -> None:
         """Learn who fell silent under earlier leaders; without `keep` that is forgotten: nobody wants to know."""
         try:
-            found = {what.removeprefix(SILENT) for what in await self.threads.store.lobby.recall(SILENT)}
+            found = {what.removeprefix(SILENT) for what in await self.threads.store.told.recall(SILENT)}
             self._silent |= found
             for key in () if keep else found:
                 await self._forget_silent(key)
@@ -214,7 +214,7 @@ class CleanUps:
     async def _forget_silent(self, key: str) -> None:
         if key in self._silent:
             self._silent.discard(key)
-            await self.threads.store.lobby.forget(SILENT + key)
+            await self.threads.store.told.forget(SILENT + key)
 
     def _has_died(self, key: str, member: Member | None) -> bool:
         """Of whom no leader's memory has anything only a free lock proves it."""

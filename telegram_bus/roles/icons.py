@@ -13,7 +13,7 @@ from telegram_bus.core.bindings import Binding, verdict_of
 from telegram_bus.core.errors import ApiError, BusError, LeadershipLost
 from telegram_bus.roles.threads import Call, Threads
 from telegram_bus.store import Store
-from telegram_bus.store.lobby import ICON
+from telegram_bus.store.told import ICON
 
 __all__ = ["ICONS", "AgentState", "Icons"]
 
@@ -53,7 +53,7 @@ class Icons:
             await trio.sleep(LOOK_EVERY)
             try:
                 if not recalled:
-                    kept = await self.store.lobby.recall(ICON)
+                    kept = await self.store.told.recall(ICON)
                     self._shown = {what.removeprefix(ICON): value for what, value in kept.items()}
                     recalled = True
                 await self._look()
@@ -90,7 +90,7 @@ class Icons:
             if verdict_of(error.description) != "there":
                 log.info("the icon of %s stays: %s", binding.name, error.description)
         value = self._shown[binding.key] = f"{binding.thread_id} {state}"
-        await self.store.lobby.tell(ICON + binding.key, value)
+        await self.store.told.tell(ICON + binding.key, value)
 
     async def _icons(self) -> Mapping[AgentState, str]:
         """The custom emoji ids of our icons, asked for once."""

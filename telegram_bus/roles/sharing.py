@@ -206,8 +206,8 @@ class Sharing:
             self._knock.set()  # `run` does not wait in the rhythm of the other mode
         log.info("the chat has %s", f"no threads: {why}" if why is not None else "threads")
         try:
-            await self.store.lobby.tell("no threads for", "all" if everyone else "new")
-            news = await self.store.lobby.tell("no threads", why or "")
+            await self.store.told.tell("no threads for", "all" if everyone else "new")
+            news = await self.store.told.tell("no threads", why or "")
         except StateError:
             if (self.why, self.everyone) == told:
                 self.why, self.everyone = before  # it is news once more, with all that it means for those who are here

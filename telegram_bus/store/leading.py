@@ -23,6 +23,7 @@ from telegram_bus.store.database import open_database
 from telegram_bus.store.lobby import LobbyJournal
 from telegram_bus.store.outbox import Begun, Open
 from telegram_bus.store.schema import JOURNAL
+from telegram_bus.store.told import Told, forget_departed
 from telegram_bus.store.values import (
     Absence,
     Amendment,
@@ -311,6 +312,11 @@ class Store:
         return LobbyJournal(self._commits, self.epoch)
 
     @property
+    def told(self) -> Told:
+        """What people were told of the chat, and what agents say of themselves."""
+        return Told(self._commits)
+
+    @property
     def spent(self) -> SpentJournal:
         """What counts for Telegram's limits."""
         return SpentJournal(self._commits, self.epoch)
@@ -321,8 +327,12 @@ class Store:
         `keep` has other times than these.
         """
         times = keep or Retention()
-        gone = await self._commits.run(lambda db: journal.purge(db, now_ms, times))
-        return gone + await self.lobby.purge(now_ms, times)
+
+        def purge(db: Connection) -> int:
+            return journal.purge(db, now_ms, times) + forget_departed(db, now_ms - times.owners)
+
+        gone = await self._commits.run(purge)
+        return gone + await self.lobby.purge(now_ms, times.bodies)
 
     async def counts(self) -> Counts:
         """How much there is of everything, for the status."""

@@ -6,21 +6,16 @@ A place is (chat, thread), thread 0 being the main chat. What a chooser holds ar
 from __future__ import annotations
 
 from sqlite3 import Connection
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from telegram_bus.store.commits import Commits
 from telegram_bus.store.journal import stored_updates
-from telegram_bus.store.values import Retention, StoredUpdate
+from telegram_bus.store.told import recall
+from telegram_bus.store.values import StoredUpdate
 
-__all__ = ["DOING", "ICON", "SILENT", "Chooser", "LobbyJournal", "purge"]
+__all__ = ["Chooser", "LobbyJournal", "purge"]
 
 Place = tuple[int, int]
-
-DOING: Final = "doing:"
-ICON: Final = "icon:"
-SILENT: Final = "silent "
-"""Before a follower's key, in what is remembered: what it said it does, what the icon of its thread shows, and that it
-fell silent and was not proven dead."""
 
 
 class Chooser(NamedTuple):
@@ -167,36 +162,6 @@ def unmute(db: Connection, key: str) -> bool:
     return db.execute("DELETE FROM mutes WHERE key = ?", (key,)).rowcount > 0
 
 
-def tell(db: Connection, what: str, value: str) -> bool:
-    """Claim that people are told; False where they were told exactly this before."""
-    return (
-        db.execute(
-            "INSERT INTO told VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value "
-            "WHERE value != excluded.value",
-            (what, value),
-        ).rowcount
-        > 0
-    )
-
-
-def told(db: Connection, what: str) -> str | None:
-    """What people were told last of this."""
-    row = db.execute("SELECT value FROM told WHERE what = ?", (what,)).fetchone()
-    return row[0] if row else None
-
-
-def recall(db: Connection, prefix: str) -> dict[str, str]:
-    """All that is remembered under names that begin so."""
-    return dict(
-        db.execute("SELECT what, value FROM told WHERE substr(what, 1, ?) = ?", (len(prefix), prefix)).fetchall()
-    )
-
-
-def forget(db: Connection, what: str) -> None:
-    """It is not remembered any more."""
-    db.execute("DELETE FROM told WHERE what = ?", (what,))
-
-
 def move_chat(db: Connection, old: int, new: int) -> None:
     """A group became a supergroup: what waits and who writes to whom is the new chat's."""
     for table in ("choosers", "held", "choices"):
@@ -208,17 +173,6 @@ def purge(db: Connection, now_ms: int, keep_ms: int) -> int:
     gone = db.execute("DELETE FROM mutes WHERE until_ms < ?", (now_ms,)).rowcount
     gone += db.execute("DELETE FROM held WHERE seq NOT IN (SELECT seq FROM updates WHERE outcome IS NULL)").rowcount
     return gone + db.execute("DELETE FROM choosers WHERE state = 'done' AND since_ms < ?", (now_ms - keep_ms,)).rowcount
-
-
-def forget_departed(db: Connection, before_ms: int) -> int:
-    """Forget who is away since before then, has no thread and nothing that waits; returns how many rows went."""
-    gone = db.execute(
-        "DELETE FROM absences WHERE since_ms < ? AND key NOT IN (SELECT key FROM bindings) "
-        "AND key NOT IN (SELECT owner_key FROM updates WHERE outcome IS NULL AND owner_key NOT NULL) RETURNING key",
-        (before_ms,),
-    ).fetchall()
-    names = [(prefix + key,) for (key,) in gone for prefix in (DOING, ICON, SILENT)]
-    return len(gone) + max(0, db.executemany("DELETE FROM told WHERE what = ?", names).rowcount)
 
 
 def _waiting(db: Connection, place: Place) -> int:
@@ -347,26 +301,10 @@ class LobbyJournal:
         """They do again; False where they did."""
         return await self._run(lambda db: unmute(db, key))
 
-    async def tell(self, what: str, value: str) -> bool:
-        """Claim that people are told; False where they were told exactly this before."""
-        return await self._run(lambda db: tell(db, what, value))
-
-    async def told(self, what: str) -> str | None:
-        """What people were told last of this."""
-        return await self._run(lambda db: told(db, what))
-
-    async def recall(self, prefix: str) -> dict[str, str]:
-        """All that is remembered under names that begin so."""
-        return await self._run(lambda db: recall(db, prefix))
-
-    async def forget(self, what: str) -> None:
-        """It is not remembered any more."""
-        await self._run(lambda db: forget(db, what))
-
     async def move_chat(self, old: int, new: int) -> None:
         """A group became a supergroup."""
         await self._run(lambda db: move_chat(db, old, new))
 
-    async def purge(self, now_ms: int, keep: Retention) -> int:
+    async def purge(self, now_ms: int, keep_ms: int) -> int:
         """Delete what has no purpose any more; returns how many rows went."""
-        return await self._run(lambda db: purge(db, now_ms, keep.bodies) + forget_departed(db, now_ms - keep.owners))
+        return await self._run(lambda db: purge(db, now_ms, keep_ms))

@@ -316,7 +316,7 @@ async def test_who_was_frozen_under_one_leader_and_dies_under_the_next_is_dead_t
         await trio.sleep(AGAIN + GRACE + 1)
         nursery.cancel_scope.cancel("the test is over")
     assert ("deleteForumTopic" in rig.telegram.asked()) == (after == "death")
-    assert await rig.threads.store.lobby.recall("silent ") == {}
+    assert await rig.threads.store.told.recall("silent ") == {}
 
 
 @pytest.mark.parametrize("dead", [True, False])

@@ -11,7 +11,7 @@ import trio
 from telegram_bus.core.bindings import Binding, CleanUp, Creation, Gone
 from telegram_bus.core.errors import LeadershipLost, StateError
 from telegram_bus.store import Absence, Collision, New, NewUpdate, Repeat, Store, Unknown, open_store
-from telegram_bus.store.lobby import DOING, ICON, SILENT
+from telegram_bus.store.told import DOING, ICON, SILENT
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -271,11 +271,11 @@ async def test_who_is_away_for_good_is_forgotten_with_all_that_was_known_of_it(t
         await store.note_threads([Binding("bound", -100, 7, "bound", NOW)])
         for key in ("gone", "bound", "awaited", "here"):
             for what in (DOING, ICON, SILENT):
-                await store.lobby.tell(what + key, "1")
+                await store.told.tell(what + key, "1")
             if key != "here":
                 await store.note_absence(Absence(key=key, since_ms=NOW))
         await store.purge(NOW + 90 * 24 * HOUR)
         assert len(await store.absences()) == 3
         assert await store.purge(NOW + 90 * 24 * HOUR + 1) == 4
         assert [absence.key for absence in await store.absences()] == ["awaited", "bound"]
-        assert sorted(await store.lobby.recall(DOING)) == [DOING + key for key in ("awaited", "bound", "here")]
+        assert sorted(await store.told.recall(DOING)) == [DOING + key for key in ("awaited", "bound", "here")]
