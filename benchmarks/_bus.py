@@ -70,7 +70,10 @@ def bind(place: Place, chat_id: int, keys: Sequence[str]) -> None:
 
 @contextmanager
 def leading(place: Place, api_root: str, token: str, chat_id: int, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A leader process that polls; it is killed with the block, so that no follower has to leave first."""
+    """A leader process that polls; it is killed with the block, so that no follower has to leave first.
+
+    Where followers come, `--no-spare` keeps a successor from taking its place then, and from the two cores meanwhile.
+    """
     options = ["--api-root", api_root, "--chat", str(chat_id), *more]
     command = [sys.executable, "-m", "telegram_bus", "leader", *options]
     environ = place.environ | {"TELEGRAM_BOT_TOKEN": token}

@@ -141,7 +141,7 @@ def main() -> None:
         parser.add_argument(name, type=int)
     options = parser.parse_args()
     place = Place(Path(options.root))
-    given = {"api_root": options.api_root, "chat": str(options.chat)}
+    given = {"api_root": options.api_root, "chat": str(options.chat), "spare": False}
     settings = load_settings(place.profile, given, {"TELEGRAM_BOT_TOKEN": options.token})
     json.dump(trio.run(_measure, place, settings, options), sys.stdout)
     print(flush=True)

@@ -21,7 +21,7 @@ def follower(run: Run) -> Iterator[Measured]:
     rounds = 3 if run.quick else ROUNDS
     with Sandbox() as sandbox:
         bind(place, sandbox.chat_id, ["guest"])
-        with leading(place, sandbox.api_root, sandbox.token, sandbox.chat_id):
+        with leading(place, sandbox.api_root, sandbox.token, sandbox.chat_id, "--no-spare"):
             said, whole, megabytes = [], [], []
             for _ in range(rounds):
                 begin = time.perf_counter()

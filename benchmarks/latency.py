@@ -46,7 +46,7 @@ def _converse(engine: Engine, address: Address, place: Place, count: int) -> lis
     bind(place, address.chat_id, ())
     times = []
     with (
-        leading(place, address.api_root, address.token, address.chat_id),
+        leading(place, address.api_root, address.token, address.chat_id, "--no-spare"),
         running(place, "benchmarks._follower", "guest", "report") as follower,
     ):
         one_line(follower)

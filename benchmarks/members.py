@@ -32,7 +32,7 @@ def members(run: Run) -> Iterator[Measured]:
     with Sandbox() as sandbox:
         bind(place, sandbox.chat_id, crowd_keys(COUNTS[-1][0]))
         for count, most, share, memory_reference, cpu_reference in COUNTS:
-            with leading(place, sandbox.api_root, sandbox.token, sandbox.chat_id) as leader:
+            with leading(place, sandbox.api_root, sandbox.token, sandbox.chat_id, "--no-spare") as leader:
                 path = str(place.profile.leader_socket)
                 with running(place, "benchmarks._crowd", path, str(count)) as crowd:
                     assert one_line(crowd)["failed"] == 0
@@ -61,7 +61,7 @@ def members(run: Run) -> Iterator[Measured]:
 def _growth(run: Run, place: Place, sandbox: Sandbox) -> Measured:
     """What is left of many heartbeats: nothing should be."""
     count = BEATS // 10 if run.quick else BEATS
-    with leading(place, sandbox.api_root, sandbox.token, sandbox.chat_id) as leader:
+    with leading(place, sandbox.api_root, sandbox.token, sandbox.chat_id, "--no-spare") as leader:
         path = str(place.profile.leader_socket)
         trio.run(_beat, path, count // 10)
         before = memory(leader.pid)

@@ -20,7 +20,7 @@ def registration(run: Run) -> Iterator[Measured]:
     place = Place(run.directory / "registration")
     with Sandbox() as sandbox:
         bind(place, sandbox.chat_id, crowd_keys(COUNTS[-1][0]))
-        with leading(place, sandbox.api_root, sandbox.token, sandbox.chat_id):
+        with leading(place, sandbox.api_root, sandbox.token, sandbox.chat_id, "--no-spare"):
             path = str(place.profile.leader_socket)
             for count, target, reference in COUNTS:
                 rounds = []
