@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import trio
@@ -15,7 +16,7 @@ from telegram_bus.botapi.polling import RETRY_SECONDS, backoff
 from telegram_bus.botapi.requests import CallApi, Memory, Outcome, Request, Sent, Shown
 from telegram_bus.botapi.uploads import seconds_for
 from telegram_bus.core.budget import Budget
-from telegram_bus.core.errors import AnswerLost, ApiError, NotSent, RequestRefused
+from telegram_bus.core.errors import AnswerLost, ApiError, NotSent, RequestRefused, StateError
 from telegram_bus.core.meters import Limits
 from telegram_bus.core.urgency import unchanged
 
@@ -103,7 +104,7 @@ class Making(ABC):
         if request.before is not None and not request.claimed:
             await self._claim(request)  # which commits that, too
         elif counts and self._memory is not None:
-            with trio.move_on_after(NOTING_SECONDS):
+            with trio.move_on_after(NOTING_SECONDS), suppress(StateError):  # a full disk: people must hear of it
                 await self._memory.flush()
 
     async def _wait_turn(self, request: Request) -> bool:
