@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -29,6 +30,9 @@ _NOISY: Final = ("httpx", "httpcore", "hpack", "hypercorn", "telegram")
 _CONTROLS: Final = {code: "?" for code in (*range(32), 127, *range(0x80, 0xA0)) if chr(code) not in "\n\t"}
 _STEERING: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What a chat may say must not steer the terminal that shows the log, nor turn its lines around."""
+
+_APPENDING: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+"""Without waiting for whoever might read a fifo in the file's place."""
 
 _secrets: set[str] = set()
 
@@ -87,9 +91,10 @@ class _FileHandler(logging.StreamHandler[Any]):
         set_aside(self._file)
         if not _is_open(self._file):
             with suppress(OSError):  # the directory is gone, say
-                descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-                os.dup2(descriptor, 1)
-                os.dup2(descriptor, 2)
+                descriptor = os.open(self._file, _APPENDING, 0o600)
+                if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    os.dup2(descriptor, 1)
+                    os.dup2(descriptor, 2)
                 os.close(descriptor)
         super().emit(record)
 

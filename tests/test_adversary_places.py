@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from telegram_bus.cli.asking import ask, leader_record
 from telegram_bus.core.errors import NoLeader, NotSent
 from telegram_bus.home import Home, Profile, mint_secret, read_regular
+from telegram_bus.roles.detached import last_words, start_leader_detached
 from telegram_bus.roles.record import read_leader
 from telegram_bus.wire.plain import request_plain
 
@@ -48,7 +52,10 @@ PLACES: list[Callable[[Path], object]] = [
 ]
 
 
-@pytest.mark.parametrize("put", PLACES, ids=["fifo", "directory", "endless", "itself", "memory", "socket"])
+IDS = ["fifo", "directory", "endless", "itself", "memory", "socket"]
+
+
+@pytest.mark.parametrize("put", PLACES, ids=IDS)
 @pytest.mark.filterwarnings("ignore:unclosed <socket")
 def test_what_is_no_file_is_no_record_of_a_leader(profile: Profile, put: Callable[[Path], object]) -> None:
     put(profile.leader_json)
@@ -93,3 +100,37 @@ def test_only_so_much_is_read_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"x" * 100)
     assert read_regular(path, 10) == b"x" * 10
+
+
+# the leader's log
+
+
+@pytest.mark.parametrize("put", PLACES, ids=IDS)
+@pytest.mark.filterwarnings("ignore:unclosed <socket")
+def test_nobody_waits_for_last_words(profile: Profile, put: Callable[[Path], object]) -> None:
+    put(profile.leader_log)
+    assert last_words(profile, 0).startswith("the leader that was started ended at once")
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir], ids=["fifo", "directory"])
+async def test_a_leader_that_gets_no_log_is_started_all_the_same(
+    profile: Profile, put: Callable[[Path], object]
+) -> None:
+    """Whoever started it waited for somebody to read the fifo, and nobody else could start one meanwhile."""
+    put(profile.leader_log)
+    with trio.fail_after(60):
+        started = await start_leader_detached(profile, sys.executable)  # it has no settings, and ends
+        while not started.has_exited():  # noqa: ASYNC110 - another process
+            await trio.sleep(0.05)
+
+
+def test_a_log_in_whose_place_there_is_a_fifo_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "leader.log"
+    script = (
+        "import logging, os, pathlib, sys; from telegram_bus import log; path = pathlib.Path(sys.argv[1]);"
+        "log.setup(as_json=True, file=path); path.rename(path.with_name('old')); os.mkfifo(path);"
+        "logging.warning('after')"
+    )
+    with path.open("ab") as output:
+        subprocess.run([sys.executable, "-c", script, str(path)], stdout=output, stderr=output, check=True, timeout=60)
+    assert json.loads((tmp_path / "old").read_text())["message"] == "after"

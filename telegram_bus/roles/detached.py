@@ -27,7 +27,7 @@ LOG_TAIL: Final = 16_384
 # Runs in a small interpreter of its own: forking this process would copy its threads' locks and its event loop.
 # The leader becomes an orphan that leads no session, so it can never get a terminal, and no child of ours to wait for.
 DETACH: Final = """
-import os, signal, sys
+import os, signal, stat, sys
 log, *command = sys.argv[1:]
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
@@ -38,7 +38,13 @@ pid = os.fork()
 if pid:
     print(pid)
 else:
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600)
+        regular = stat.S_ISREG(os.fstat(out).st_mode)
+    except OSError:
+        regular = False
+    if not regular:  # a leader without a log is better than none, and than one that waits for a fifo's reader
+        out = os.open(os.devnull, os.O_WRONLY)
     os.dup2(out, 1)
     os.dup2(out, 2)
     os.execv(command[0], command)
@@ -106,10 +112,15 @@ def _leader_environment(profile: Profile, environment: Mapping[str, str]) -> dic
     return kept | {HOME_VARIABLE: str(profile.home.root)}
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a file, also one in whose place there is a fifo that nobody writes to."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def last_words(profile: Profile, offset: int) -> str:
     """Why a leader ended, by its last line in the log after `offset`."""
     lines: list[bytes] = []
-    with suppress(OSError), profile.leader_log.open("rb") as file:
+    with suppress(OSError), open(profile.leader_log, "rb", opener=_without_waiting) as file:
         file.seek(max(offset, os.fstat(file.fileno()).st_size - LOG_TAIL))
         lines = [line for line in file.read(LOG_TAIL).splitlines() if line.strip()]
     if not lines:
