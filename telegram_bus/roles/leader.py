@@ -49,8 +49,7 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
     the profile.
     """
     stop = trio.Event() if stop is None else stop
-    if not detached:
-        profile.stopped.unlink(missing_ok=True)
+    before = None if detached else _mark(profile)  # a person wants this one to lead, whatever was wanted before
     spare = standby if isinstance(standby, Relevance) else None
     if spare is not None and (reason := spare.lost_at_start()):
         return reason
@@ -70,11 +69,13 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
                         report=report,
                         stop=stop,
                     ) as lease:
-                        if profile.stopped.exists():  # since we were started: nobody must undo what a person wants
+                        if _mark(profile) not in (None, before):  # since we were started: a person wants it so
                             return STOPPED
                         if spare is not None and (reason := spare.lost()):
                             return reason
                         async with _open_term(lease, settings, api, order, detached, report) as leader:
+                            if before is not None and _mark(profile) == before:
+                                profile.stopped.unlink(missing_ok=True)  # only now: what cannot lead leaves it alone
                             leader.opened = bell.ring
                             if facts is not None:
                                 leader.term.bot = facts  # and asked for anew: they may be days old
@@ -82,6 +83,15 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
                 except leadership.NotNeeded as reason:
                     log.info("waits no more for the leadership: %s", reason)
                     return str(reason)
+
+
+def _mark(profile: home.Profile) -> tuple[int, int] | None:
+    """Which mark says that the bus is stopped; each stop makes another file."""
+    try:
+        status = profile.stopped.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 @asynccontextmanager

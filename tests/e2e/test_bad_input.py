@@ -123,6 +123,7 @@ BAD: list[tuple[str, Spoil, str, str, int, tuple[str, ...]]] = [
 def test_it_is_refused_with_the_path_and_the_way_out_and_nothing_changes(
     profile: Profile, what: str, spoil: Spoil, before: str, token: str, code: int, words: tuple[str, ...]
 ) -> None:
+    profile.stopped.touch(0o600)
     spoil(profile)
     found = everything(profile)
     ended = lead(profile, before=before, token=token)

@@ -101,3 +101,14 @@ def test_scenario_28_thirty_messages_from_before_the_first_start_are_kept(machin
 
     until(lambda: len(kept()) == 30)
     assert machine.sandbox.wait_for_message("who shall get", thread_id=thread, within=PATIENCE)
+
+
+def test_a_leader_that_a_person_starts_takes_the_mark_of_a_stop_away_once_it_leads(machine: Machine) -> None:
+    machine.lead()
+    machine.wait_status()
+    assert machine.run("stop").returncode == 0
+    machine.leaders[0].wait(PATIENCE)
+    assert machine.profile.stopped.exists()
+    machine.lead()
+    assert machine.wait_status()["epoch"] == 2
+    assert not machine.profile.stopped.exists()
