@@ -10,8 +10,9 @@ import trio
 from attrs import frozen
 
 from telegram_bus.core.errors import ApiError, BusError
+from telegram_bus.core.health import Condition, advice
 
-__all__ = ["BotFacts", "hindrances", "learn_bot", "without_threads"]
+__all__ = ["BotFacts", "hindrances", "learn_bot", "why_no_chat", "without_threads"]
 
 log = logging.getLogger(__name__)
 
@@ -103,11 +104,15 @@ def without_threads(facts: BotFacts, chat_id: int) -> tuple[str | None, bool] | 
     return None, False
 
 
+def why_no_chat(facts: BotFacts, chat_id: int) -> str | None:
+    """Why the bot can do nothing in this chat; None: it can, as far as Telegram has said."""
+    return None if facts.no_chat is None else f"{facts.name} cannot use chat {chat_id} (Telegram says: {facts.no_chat})"
+
+
 def hindrances(facts: BotFacts, chat_id: int) -> list[str]:
     """What keeps the bus from working in this chat, each with the switch to turn."""
     if facts.no_chat is not None:
-        remedy = "check --chat; in a private chat open the bot and press Start, to a group add it"
-        return [f"{facts.name} cannot use chat {chat_id} (Telegram says: {facts.no_chat}): {remedy}"]
+        return [advice(Condition("no chat", why_no_chat(facts, chat_id)))]
     threads = without_threads(facts, chat_id)
     lacking = [threads[0]] if threads is not None and threads[0] is not None else []
     if chat_id > 0:

@@ -91,6 +91,8 @@ def conditions(term: Term) -> list[Condition]:
     polling = term.polling.value
     now = Condition(polling.state, polling.detail) if polling is not None else Condition("starting")
     more = [Condition(state, detail) for state, detail in term.troubles.items()]
+    if term.sharing.no_chat is not None:
+        more.append(Condition("no chat", term.sharing.no_chat))
     if term.sharing.why is not None:
         more.append(Condition("no threads", term.sharing.why))
     if term.threads.outage is not None:

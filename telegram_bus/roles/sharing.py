@@ -14,7 +14,7 @@ from telegram_bus.core.chooser import Choice
 from telegram_bus.core.envelopes import Registration, Target
 from telegram_bus.core.errors import ApiError, BusError, LeadershipLost, StateError
 from telegram_bus.core.registry import Member, Provisioned, Registry, key_of
-from telegram_bus.roles.bot import BotFacts, without_threads
+from telegram_bus.roles.bot import BotFacts, why_no_chat, without_threads
 from telegram_bus.roles.threads import Threads
 from telegram_bus.store import Store
 
@@ -56,6 +56,8 @@ class Sharing:
     """Why agents cannot get threads here, with the switch to turn; None: they can, as far as is known."""
     everyone: bool = False
     """Whether that is so for agents that had threads too: the chat has none at all."""
+    no_chat: str | None = None
+    """Why the bot can do nothing in its chat at all; None: it can, as far as is known."""
     forum: bool = False
     opened: Callable[[], float | None] = field(default=trio.current_time, repr=False)
     """Since when followers can find this leader (Trio's clock); None: they cannot yet."""
@@ -175,7 +177,7 @@ class Sharing:
         task_status.started()
         failed = False
         while True:
-            with trio.move_on_after(LOOK_AGAIN if failed or self.why is not None else float("inf")):
+            with trio.move_on_after(LOOK_AGAIN if failed or self.why or self.no_chat else float("inf")):
                 await self._knock.wait()
             self._knock, asked = trio.Event(), self._asked
             self._looking, failed = True, False
@@ -197,6 +199,9 @@ class Sharing:
     async def note(self, facts: BotFacts) -> None:
         """Telegram said what the bot is and what the chat can do; raises what the store raises."""
         self.forum = facts.is_forum is True
+        if self.no_chat is None and facts.no_chat is not None and not self._looking:
+            self._knock.set()  # as below
+        self.no_chat = why_no_chat(facts, self.threads.chat_id)
         told = without_threads(facts, self.threads.chat_id)
         if told is None or told == (self.why, self.everyone):
             return

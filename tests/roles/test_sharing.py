@@ -14,6 +14,7 @@ from telegram_bus.core.chooser import MAIN, Press, data_of, mark_of
 from telegram_bus.core.envelopes import AgentSelector, ForwardMessage, Target
 from telegram_bus.core.errors import ApiError, RequestRefused, StateError
 from telegram_bus.core.extensions import AgentTell
+from telegram_bus.core.health import advice
 from telegram_bus.core.permissions import Allowed
 from telegram_bus.core.registry import Member
 from telegram_bus.roles import overview
@@ -324,6 +325,30 @@ async def test_a_thread_that_cannot_be_made_anew_has_the_chat_looked_at_again(au
             nursery.cancel_scope.cancel("the test is over")
         assert len(looked) == 1
         assert rig.term.sharing.everyone
+
+
+async def test_a_chat_that_the_bot_may_not_use_is_a_trouble_until_it_may(autojump_clock: MockClock) -> None:
+    looked: list[float] = []
+
+    async def learn() -> BotFacts:
+        looked.append(trio.current_time())
+        return evolve(PLAIN, no_chat=None if len(looked) > 2 else "Bad Request: chat not found")
+
+    async with running(Rig()) as rig:
+        rig.term.sharing.learn = learn
+        async with trio.open_nursery() as nursery:
+            await nursery.start(rig.term.sharing.run)
+            await rig.term.sharing.note(await learn())
+            await trio.sleep(LOOK_AGAIN / 2)
+            worst = overview.conditions(rig.term)[0]
+            assert worst.state == "no chat"
+            assert "chat not found" in (worst.detail or "")
+            assert str(CHAT) in (worst.detail or "")
+            assert "press Start" in advice(worst)
+            await trio.sleep(LOOK_AGAIN)
+            assert len(looked) == 3
+            assert overview.conditions(rig.term)[0].state != "no chat"
+            nursery.cancel_scope.cancel("the test is over")
 
 
 async def test_a_change_of_the_chat_that_the_disk_does_not_take_at_first_comes_about_all_the_same(
