@@ -174,12 +174,13 @@ class Run:
         options += ["--limits", LIMITS, "--clean-up", "delete", *([] if self.options.spare else ["--no-spare"])]
         points = self.points
         wanted = [name in self.options.kill for name in ("leader", "follower")]
-        for number in range(CANDIDATES):
+        cover = self.options.cover
+        for number in range(2 * CANDIDATES if cover else CANDIDATES):
             slot = Slot(
                 name=f"candidate-{number}",
                 command=python("telegram_bus", "leader", *options, "--detached", "--standby"),
                 points=points[0] if wanted[0] else (),
-                pauses=(0.0, 0.0, 4.0),
+                pauses=(0.0,) if cover else (0.0, 0.0, 4.0),
                 environ={"TELEGRAM_BOT_TOKEN": sandbox.token},
                 waits=number > 0,
             )
