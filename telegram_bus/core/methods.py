@@ -20,6 +20,9 @@ answers a rule that it breaks, or None."""
 DEEPEST: Final = 32
 """Levels of nesting; Telegram itself takes 16 of what may hold itself (rich text)."""
 
+LONGEST_NAME: Final = 64
+"""Characters of a name for which one like it is looked for, which takes time by its square."""
+
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,19}")
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,64}")
 
@@ -102,7 +105,7 @@ def _object(kind: str, body: Mapping[str, Any], walk: _Walk, depth: int) -> Prob
             continue
         field = fields.get(name)
         if field is None:
-            like = nearest(name, fields)
+            like = nearest(name[:LONGEST_NAME], fields)
             return Problem(
                 shown(name), f"is no field of {kind} (Bot API {BOT_API})" + (f": use {like}" if like else "")
             )

@@ -54,6 +54,12 @@ __all__ = [
     "sent_by",
 ]
 
+MOST_VALUES: Final = 20_000
+"""In one call, nested ones counted: Telegram's longest messages have some hundred blocks, or a hundred entities."""
+
+MOST_CHARACTERS: Final = 1 << 20
+"""In one call: Telegram takes some ten thousand, and files travel beside it."""
+
 BusMethod = Literal["call", "callMultipart", "downloadFile"]
 
 
@@ -236,7 +242,7 @@ def judge_files(policy: Policy, args: tuple[Any, ...], fields: Sequence[str], ca
         return _unknown(args, policy.uploads)
     if len(set(fields)) != len(fields):
         return Denied(method=api_method, field=None, rule="each file needs a field of its own")
-    if problem := scope(body, caller) or _described(api_method, body, caller, fields):
+    if problem := _too_much(body) or scope(body, caller) or _described(api_method, body, caller, fields):
         return _denied(api_method, problem)
     return Allowed(method="call", args=(api_method, body))
 
@@ -276,7 +282,7 @@ def _judge_call(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allowe
         if given.get(marker) is True and (marked := policy.marked.get((api_method, marker))) is not None:
             scope = marked
             break
-    problem = scope(body, caller)
+    problem = _too_much(body) or scope(body, caller)
     if problem is None:
         problem = _described(api_method, body, caller) if policy.strict else _on_disk(body)
     if problem is not None:
@@ -289,7 +295,7 @@ def _judge_upload(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allo
     scope = policy.uploads.get(api_method)
     if scope is None:
         return _unknown(args, policy.uploads)
-    problem = scope(body, caller)
+    problem = _too_much(body) or scope(body, caller)
     if problem is None and policy.strict:
         fields = [name for name in args[2:3] if type(name) is str]
         problem = _described(api_method, body, caller, fields) or _misplaced_upload(args, caller.upload_root)
@@ -301,6 +307,28 @@ def _judge_download(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Al
     if policy.strict and not (type(file_id) is str and caller.owned.file(file_id)):
         return Denied(method="downloadFile", field="file_id", rule="must be that of a file of this follower's")
     return Allowed(method="downloadFile", args=args)
+
+
+def _too_much(body: dict[str, Any]) -> Problem | None:
+    """Whether a call is larger than any that Telegram takes: to look into all of it would hold up everybody else."""
+    values = characters = 0
+    waiting: list[Any] = [body]
+    while waiting:
+        one = waiting.pop()
+        values += len(one)
+        if values > MOST_VALUES:
+            return Problem("parameters", f"must have {MOST_VALUES} values at most, nested ones counted")
+        if isinstance(one, dict):
+            characters += sum(map(len, one))
+            one = one.values()
+        for inner in one:
+            if isinstance(inner, str):
+                characters += len(inner)
+            elif isinstance(inner, dict | list):
+                waiting.append(inner)
+        if characters > MOST_CHARACTERS:
+            return Problem("parameters", f"must have {MOST_CHARACTERS} characters at most")
+    return None
 
 
 def _on_disk(body: dict[str, Any]) -> Problem | None:

@@ -40,8 +40,9 @@ _ADDRESS: Final = (
     r"https?://(?P<host>[a-z0-9_\u00a1-\uffff.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?:[/?#][!-~\u00a1-\uffff]*)?"
 )
 _INSIDE: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
-_FILE_LINK: Final = r"""(?i)(?:=\s*["']?|\]\(\s*<?|\]:\s*<?)\s*file:"""
-"""An attribute of HTML, or a link of Markdown, that names a file."""
+_FILE_LINK: Final = r"""(?i)(?:=\s*(?:["']\s*)?|\]\(\s*(?:<\s*)?|\]:\s*(?:<\s*)?)file:"""
+"""An attribute of HTML, or a link of Markdown, that names a file. White space matches in one way only: in two, 50 KB of
+it took a minute."""
 
 
 def own_thread(body: Body, caller: Caller) -> Problem | None:

@@ -29,6 +29,9 @@ __all__ = [
 NAME_LIMIT: Final = 128
 """Telegram cuts a topic's name silently after so many code points (bot-api T7)."""
 
+LOOKED_AT: Final = 16 * NAME_LIMIT
+"""Characters of a name that are looked at: one of megabytes took longer than a leader may be silent."""
+
 ICON_COLOURS: Final = (7322096, 16766590, 13338331, 9367192, 16749490, 16478047)
 """The colours that Telegram takes for a topic's icon (bot-api T9)."""
 
@@ -66,7 +69,8 @@ def clean_name(name: str) -> str:
 
     Halves of characters, which neither Telegram nor a store takes, go as well.
     """
-    printable = "".join(" " if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in name)
+    begin = name.strip()[:LOOKED_AT]
+    printable = "".join(" " if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} else c for c in begin)
     return " ".join(printable.split())[:NAME_LIMIT].strip()
 
 
@@ -103,7 +107,8 @@ def check_template(template: str) -> str:
 
 def fill_template(template: str, *, name: str, project: str, branch: str) -> str | None:
     """The template with these words; None where nothing but punctuation is left."""
-    values = {"name": name, "project": project, "branch": branch}
+    words = {"name": name, "project": project, "branch": branch}
+    values = {field: word.strip()[:LOOKED_AT] for field, word in words.items()}
     text = "".join(
         literal + (values.get(field, "") if field is not None else "\0")
         for literal, field, _, _ in string.Formatter().parse(template)

@@ -16,7 +16,7 @@ from attrs import define, evolve, field
 from telegram_bus import crash
 from telegram_bus.core.codec import loads
 from telegram_bus.core.envelopes import Ack, Forward, ForwardMessage
-from telegram_bus.core.errors import AnswerLost, InvalidEnvelope, NotSent, StateError
+from telegram_bus.core.errors import AnswerLost, InvalidEnvelope, NotSent, RequestRefused, StateError
 from telegram_bus.core.gathering import comments_on
 from telegram_bus.core.receiving import receipt
 from telegram_bus.core.registry import Member
@@ -321,7 +321,7 @@ class Deliveries:
         except (NotSent, AnswerLost, trio.TooSlowError) as error:
             log.info("update %d has not reached %s yet: %s", update.update_id, member.key, error)
             return None, None
-        except InvalidEnvelope as error:
+        except (InvalidEnvelope, RequestRefused) as error:  # the latter: it is too long for any follower
             return self._reject(update, f"it cannot be written: {error}")
         if ack.request_id != envelope.request_id:
             return self._reject(update, f"{member.key} answered another request")
@@ -332,13 +332,13 @@ class Deliveries:
         return "accepted", None
 
     async def _refused(self, update: StoredUpdate, key: str, ack: Ack) -> tuple[Outcome | None, str | None]:
-        log.info("update %d: %s refused it: %s", update.update_id, key, ack.message)
+        why = plain((ack.message or "without a reason")[:1_000])[:200].encode(errors="replace").decode()
+        log.info("update %d: %s refused it: %s", update.update_id, key, why)
         if ack.error is not None and ack.error.code == BUSY:
             return None, None
         times = await self._stubbornly(partial(self.store.note_attempt, update.seq))
         if times < REFUSALS:
             return None, None
-        why = plain(ack.message or "without a reason")[:200].encode(errors="replace").decode()
         return self._reject(update, f"{key} refused it {times} times: {why}")
 
     def _reject(self, update: StoredUpdate, reason: str) -> tuple[Outcome, str]:

@@ -12,9 +12,10 @@ from telegram_bus.core.envelopes import Ack, Register, Registration
 from telegram_bus.core.identity import ours
 from telegram_bus.core.ledger import Bounds, Ledger, Repeat
 from telegram_bus.core.outcomes import chat_of
-from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Denied, judge
+from telegram_bus.core.permissions import COMPATIBLE, OWN, Allowed, Denied, Policy, judge
 from telegram_bus.core.registry import Registry
-from telegram_bus.core.threads import clean_name
+from telegram_bus.core.strict import names_file
+from telegram_bus.core.threads import clean_name, fill_template
 from tests.core.test_permissions import CHAT, IN_THREAD, TEXT, caller
 
 
@@ -126,6 +127,13 @@ def test_a_thread_s_name_has_no_halves_of_characters() -> None:
     assert clean_name("\ud800no\udfffra \udc80") == "no ra"
 
 
+def test_of_a_name_of_megabytes_only_the_beginning_is_looked_at() -> None:
+    """The whole of it took a leader 14 s, after 8 of which it counts as frozen."""
+    assert clean_name("  a" + " " * 100_000 + "b") == "a"
+    assert fill_template("{name} {branch}", name="x", project="", branch="." * 100_000 + "y") is not None
+    assert "y" not in (fill_template("{branch}", name="", project="", branch="a" * 100_000 + "y") or "")
+
+
 def test_a_ledger_forgets_the_names_of_those_of_whom_nothing_is_left() -> None:
     """Whoever asks chooses its own name; 8,192 of a megabyte each were kept."""
     ledger = Ledger(Bounds(total_bytes=10_000))
@@ -137,3 +145,46 @@ def test_a_ledger_forgets_the_names_of_those_of_whom_nothing_is_left() -> None:
         ledger.abandon(f"{number}", "1")
     assert len(ledger._senders) <= 2
     assert ledger.look("99", "1", "") == Repeat(answer=Ack(request_id="1", ok=False))
+
+
+RICH = {name: value for name, value in TEXT.items() if name != "text"}
+
+
+@pytest.mark.parametrize("policy", [OWN, COMPATIBLE])
+@pytest.mark.parametrize(
+    ("method", "body", "words"),
+    [
+        ("sendMessage", TEXT | {"entities": [{"type": "bold"}] * 20_001}, "20000 values"),
+        (
+            "sendRichMessage",
+            RICH | {"rich_message": {"blocks": [{"type": "paragraph", "text": ["a"] * 20_001}]}},
+            "values",
+        ),
+        ("sendMessage", TEXT | {"x" * (1 << 21): 1}, "1048576 characters"),
+        ("sendMessage", TEXT | {"text": "x" * (1 << 21)}, "1048576 characters"),
+    ],
+    ids=["entities", "nested", "name", "text"],
+)
+def test_a_call_is_no_larger_than_any_that_telegram_takes(
+    policy: Policy, method: str, body: dict[str, Any], words: str
+) -> None:
+    """To look into 16 MB took 20 s, in which a leader counts as frozen and is ended."""
+    verdict = judge(policy, "call", (method, body), caller())
+    assert isinstance(verdict, Denied)
+    assert words in verdict.rule
+
+
+@pytest.mark.parametrize("begin", ["=", "](", "]: ", "](<"])
+def test_white_space_in_markup_takes_no_time_by_its_square(begin: str) -> None:
+    """50 KB of it took 52 s; so much would take an hour."""
+    for markup in (f"{begin}{' ' * 500_000}", begin * 200_000):
+        assert not names_file(markup)
+    assert names_file(f"{begin}{' ' * 500_000}file:///x")
+    assert names_file("<img src = \n'\tFILE:///x'>")
+    assert names_file("[x]( < file:///x>)")
+
+
+def test_a_long_name_of_a_field_is_compared_with_no_other() -> None:
+    verdict = judge(OWN, "call", ("sendMessage", TEXT | {"x" * 1_000_000: 1}), caller())
+    assert isinstance(verdict, Denied)
+    assert verdict.field == "(odd name)"

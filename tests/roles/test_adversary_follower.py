@@ -186,6 +186,28 @@ async def test_half_a_character_in_a_refusal_stops_no_delivery(autojump_clock: M
     assert told == [f"a refused it {REFUSALS} times: ?  no"]
 
 
+async def test_work_that_no_line_can_carry_is_set_aside() -> None:
+    """It was handed over, or told, in a line of 16 MB, and its delivery is longer still: it ended each leader."""
+    store, _ = memory_store()
+    registry = Registry()
+    told: list[str] = []
+
+    async def too_long(_member: Member, _envelope: Any) -> Ack:
+        await trio.lowlevel.checkpoint()
+        raise RequestRefused("a request of 17000000 bytes is too long")
+
+    deliveries = Deliveries(store=store, members=registry, forward=too_long, secret=SECRET, now_ms=lambda: 5)
+    deliveries.aside = lambda _update, reason, *_: told.append(reason)
+    update = NewUpdate(update_id=1, kind="message", body=b'{"update_id":1,"message":{}}', owner_key="a", chat_id=CHAT)
+    admit(registry, "a")
+    async with trio.open_nursery() as nursery:
+        await nursery.start(deliveries.run)
+        deliveries.put(await store.admit_batch([update], 2, 1))
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert told == ["it cannot be written: a request of 17000000 bytes is too long"]
+
+
 # files that must not be sent
 
 
