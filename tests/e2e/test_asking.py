@@ -76,6 +76,7 @@ def test_scenario_38_an_answer_lands_though_leader_and_asker_were_killed(machine
     thread = machine.wait_thread("asker")
     question = machine.wait_answer("Deploy?", thread)
     assert all(len(key["callback_data"].encode()) <= 64 for [key] in _rows(question))
+    machine.wait_status(lambda status: not status["sends"]["waiting"])  # else nobody could know that it was asked
     asker.kill()
     machine.kill_leader()
     machine.sandbox.press(question, "Yes")

@@ -13,14 +13,15 @@ import pytest
 from telegram_bus.crash import VARIABLE
 from tests.e2e.rig import PATIENCE, Machine, until
 
-# Starts ten children as a wrapped program does, which try to join; says how each of them fared, and stays.
+# Starts ten children as a wrapped program does, which try to join; says how each of them fared, and stays
+# until nobody can write to it any more.
 PARENT = """
-import os, subprocess, sys, time
+import os, subprocess, sys
 child = "import trio, telegram_bus\\nasync def main():\\n async with telegram_bus.join(): pass\\ntrio.run(main)"
 children = [subprocess.Popen([sys.executable, "-c", child], stderr=subprocess.PIPE, text=True) for _ in range(10)]
 for one in children:
     print(one.communicate()[1].strip().splitlines()[-1][:120], flush=True)
-time.sleep(600)
+sys.stdin.read()
 """
 
 # Says something ten times a second, and how it fared.
@@ -224,7 +225,7 @@ def test_in_a_forum_a_thread_is_closed_behind_its_agent_and_opened_for_it_whoeve
     [name] = closed()
     assert name.startswith("nora @ ")
     agent.process.send_signal(signal.SIGINT)
-    agent.process.wait()
+    assert agent.process.wait(PATIENCE) == -signal.SIGINT
     until(lambda: closed() == {name: True})
     machine.kill_leader()
     machine.follow("nora").wait_said("state serving")
