@@ -52,6 +52,7 @@ __all__ = [
     "judge_files",
     "repeatable",
     "sent_by",
+    "too_much",
 ]
 
 MOST_VALUES: Final = 20_000
@@ -242,7 +243,7 @@ def judge_files(policy: Policy, args: tuple[Any, ...], fields: Sequence[str], ca
         return _unknown(args, policy.uploads)
     if len(set(fields)) != len(fields):
         return Denied(method=api_method, field=None, rule="each file needs a field of its own")
-    if problem := _too_much(body) or scope(body, caller) or _described(api_method, body, caller, fields):
+    if problem := too_much(body) or scope(body, caller) or _described(api_method, body, caller, fields):
         return _denied(api_method, problem)
     return Allowed(method="call", args=(api_method, body))
 
@@ -282,7 +283,7 @@ def _judge_call(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allowe
         if given.get(marker) is True and (marked := policy.marked.get((api_method, marker))) is not None:
             scope = marked
             break
-    problem = _too_much(body) or scope(body, caller)
+    problem = too_much(body) or scope(body, caller)
     if problem is None:
         problem = _described(api_method, body, caller) if policy.strict else _on_disk(body)
     if problem is not None:
@@ -295,7 +296,7 @@ def _judge_upload(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Allo
     scope = policy.uploads.get(api_method)
     if scope is None:
         return _unknown(args, policy.uploads)
-    problem = _too_much(body) or scope(body, caller)
+    problem = too_much(body) or scope(body, caller)
     if problem is None and policy.strict:
         fields = [name for name in args[2:3] if type(name) is str]
         problem = _described(api_method, body, caller, fields) or _misplaced_upload(args, caller.upload_root)
@@ -309,7 +310,7 @@ def _judge_download(policy: Policy, args: tuple[Any, ...], caller: Caller) -> Al
     return Allowed(method="downloadFile", args=args)
 
 
-def _too_much(body: dict[str, Any]) -> Problem | None:
+def too_much(body: dict[str, Any]) -> Problem | None:
     """Whether a call is larger than any that Telegram takes: to look into all of it would hold up everybody else."""
     values = characters = 0
     waiting: list[Any] = [body]

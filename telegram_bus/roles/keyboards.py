@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 LONGEST_WAIT: Final = 25.0  # seconds that a question for answers may wait: less than the asker's 30 s
 SHOWING_TRIES: Final = 5  # to change a question into its answer; the next leader tries again
 FIRST_PAUSE: Final = 1.0
+MOST_ASKED: Final = 10_000  # questions whose answers one request asks for: each may be a look into the store
 
 NOT_KNOWN: Final = "the bus does not know this question any more"
 WITHDRAWN: Final = "not needed any more"
@@ -144,8 +145,10 @@ class Keyboards:
     async def wait(self, member: Member, request: QuestionWait) -> dict[str, Any]:
         """The answers to those of the member's questions that have one; none after `wait_ms`, or when it asks another.
 
-        What is not known, or not its own, has expired.
+        What is not known, or not its own, has expired. Raises RequestRefused for more than 10,000 at once.
         """
+        if len(request.questions) + len(request.withdrawn or ()) > MOST_ASKED:
+            raise RequestRefused(f"ask for the answers to at most {MOST_ASKED} questions at once")
         for keyboard_id in request.withdrawn or ():
             kept = await self._of(member, keyboard_id)
             if kept is not None and kept.answer is None:

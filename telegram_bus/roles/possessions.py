@@ -11,7 +11,7 @@ import trio
 from attrs import define, evolve, field, frozen
 
 from telegram_bus.core.identity import MAX_SAFE_INTEGER
-from telegram_bus.core.permissions import Owned
+from telegram_bus.core.permissions import Owned, too_much
 from telegram_bus.core.registry import Member
 from telegram_bus.core.scopes import named_files, wire_id
 from telegram_bus.core.updates import UpdateInfo
@@ -110,6 +110,8 @@ class Possessions:
     def recall(self, member: Member, method: str, args: Sequence[Any]) -> Callable[[], Awaitable[None]] | None:
         """What looks up in the store whose the messages and files are that a call names; None: memory knows them."""
         body = args[1] if len(args) > 1 and isinstance(args[1], dict) else {}
+        if too_much(body):  # whatever it names it is refused
+            return None
         reply = body.get("reply_parameters")
         places = (body, {"chat_id": body.get("chat_id"), **reply}) if isinstance(reply, dict) else (body,)
         pairs = [_place(wire_id(place.get("chat_id")), wire_id(place.get("message_id"))) for place in places]

@@ -15,7 +15,7 @@ from telegram_bus.botapi.sender import Sender
 from telegram_bus.core.book import Book
 from telegram_bus.core.envelopes import Ack, AgentMessage, Target
 from telegram_bus.core.errors import RequestRefused, StateError
-from telegram_bus.core.extensions import ButtonsKeep, FilePart, HandedPart, UpdateHand
+from telegram_bus.core.extensions import ButtonsKeep, FilePart, HandedPart, QuestionWait, UpdateHand
 from telegram_bus.core.identity import MAX_SAFE_INTEGER
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.core.registry import Member, Registry
@@ -70,6 +70,20 @@ async def test_a_question_stands_under_its_follower_s_own_message(rig: Rig) -> N
     await rig.term.store.record_messages("intruder", [(CHAT, 500, 12)], 1)
     kept = await rig.term.serve(member(rig, "intruder"), keep(500))
     assert kept["messageId"] == 500
+
+
+async def test_nobody_asks_for_the_answers_to_a_million_questions(rig: Rig) -> None:
+    many = ("q",) * 10_001
+    for request in (QuestionWait(**FIELDS, questions=many), QuestionWait(**FIELDS, questions=(), withdrawn=many)):
+        with pytest.raises(RequestRefused, match="at most 10000 questions"):
+            await rig.term.serve(member(rig, "intruder"), request)
+
+
+async def test_of_a_call_that_is_too_large_nothing_is_looked_up(rig: Rig) -> None:
+    """To find which files it names took 6 s of everybody's."""
+    body = {"photo": "file", "entities": [{"photo": "file"}] * 20_000}
+    assert rig.term.recall(member(rig, "intruder"), "call", ("sendPhoto", {"photo": "file"})) is not None
+    assert rig.term.recall(member(rig, "intruder"), "call", ("sendPhoto", body)) is None
 
 
 # an update that is given away brings rights along
