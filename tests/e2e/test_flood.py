@@ -11,7 +11,7 @@ from tests.e2e.rig import PATIENCE, Machine
 
 SCALE = 20
 EACH = 35  # messages of a talker
-PAUSE = 6  # seconds, longer than a successor takes to come
+PAUSE = 8  # seconds, longer than a successor takes to come, also on a machine that is busy
 LIMITS = f"overall=30/{1 / SCALE} private=1/{1 / SCALE} group=20/{60 / SCALE} typing=5/{1 / SCALE} burst=3"
 
 TALKER = """
