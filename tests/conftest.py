@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,10 @@ os.environ["TELEGRAM_BUS_SPARE"] = "no"
 
 # The sandbox has no limits unless a test switches them on; what a leader keeps to has tests of its own.
 os.environ["TELEGRAM_BUS_LIMITS"] = "overall=1000000/1 private=1000000/1 group=1000000/1 typing=1000000/1 burst=1000000"
+
+# Who runs the tests in the background of a shell has SIGINT ignored, and so would all processes that are started here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")
