@@ -27,7 +27,8 @@ from telegram_bus.core.errors import StateError
 from telegram_bus.home import Home, Profile
 from telegram_bus.roles.absences import GRACE
 from telegram_bus.roles.deliveries import REFUSALS
-from telegram_bus.roles.leadership import bot_lock_path, hold_leadership
+from telegram_bus.roles.leadership import hold_leadership
+from telegram_bus.roles.locking import bot_lock_path
 from telegram_bus.roles.notices import Notices
 from telegram_bus.roles.settings import load_settings, store_settings
 from telegram_bus.store import NewUpdate, open_store

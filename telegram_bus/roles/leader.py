@@ -13,10 +13,13 @@ from telegram_bus import log as logs
 from telegram_bus.botapi.poller import Order
 from telegram_bus.botapi.transport import BotApi, open_api
 from telegram_bus.core.errors import single_fault
-from telegram_bus.roles import leadership
 from telegram_bus.roles.bell import open_bell
 from telegram_bus.roles.bot import BotFacts
+from telegram_bus.roles.leadership import hold_leadership
 from telegram_bus.roles.leading import STOPPED, Leader, StopReason
+from telegram_bus.roles.lease import Lease
+from telegram_bus.roles.locking import NotNeeded, Standby
+from telegram_bus.roles.record import read_leader
 from telegram_bus.roles.settings import Settings, store_settings
 from telegram_bus.roles.standby import Relevance
 from telegram_bus.roles.term import Term
@@ -59,9 +62,9 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
             if spare is not None and (reason := spare.lost_at_start()):  # a rehearsal may take its time
                 return reason
             with open_bell(profile) as bell:
-                waiting = leadership.Standby(bell, spare.lost if spare is not None else lambda: None)
+                waiting = Standby(bell, spare.lost if spare is not None else lambda: None)
                 try:
-                    async with leadership.hold_leadership(
+                    async with hold_leadership(
                         profile,
                         settings,
                         standby=waiting if standby else False,
@@ -80,7 +83,7 @@ async def run_leader(  # noqa: PLR0913 - each is one option of the command
                             if facts is not None:
                                 leader.term.bot = facts  # and asked for anew: they may be days old
                             return await leader.run(stop, task_status)
-                except leadership.NotNeeded as reason:
+                except NotNeeded as reason:
                     log.info("waits no more for the leadership: %s", reason)
                     return str(reason)
 
@@ -96,7 +99,7 @@ def _mark(profile: home.Profile) -> tuple[int, int] | None:
 
 @asynccontextmanager
 async def _open_term(
-    lease: leadership.Term,
+    lease: Lease,
     settings: Settings,
     api: BotApi,
     order: Order,
@@ -105,7 +108,7 @@ async def _open_term(
 ) -> AsyncIterator[Leader]:
     """The next epoch in the store and a socket, open until the block ends, and the leader that works with them."""
     profile = lease.profile
-    before = leadership.read_leader(profile)
+    before = read_leader(profile)
     after = before.epoch if before else 0
     async with open_store(profile.database, holder=lease.instance, after_epoch=after) as store:
         lease.epoch = store.epoch

@@ -22,7 +22,7 @@ from telegram_bus.core.errors import StateError
 from telegram_bus.core.permissions import repeatable
 from telegram_bus.core.registry import Member, Registry
 from telegram_bus.core.routing import Rules
-from telegram_bus.roles import leadership, overview
+from telegram_bus.roles import overview
 from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.audit import Audit
 from telegram_bus.roles.bot import BotFacts, hindrances, learn_bot
@@ -32,13 +32,14 @@ from telegram_bus.roles.deliveries import Deliveries
 from telegram_bus.roles.dressing import DressingSender
 from telegram_bus.roles.files import FileLimits, Files
 from telegram_bus.roles.intake import Intake
+from telegram_bus.roles.lease import Draft, Lease
 from telegram_bus.roles.links import Links
 from telegram_bus.roles.lobby import LobbyDesk
 from telegram_bus.roles.notices import Notices, once_by
 from telegram_bus.roles.reception import Reception
 from telegram_bus.roles.record import ENDED
 from telegram_bus.roles.requests import Requests
-from telegram_bus.roles.settings import Settings, store_settings
+from telegram_bus.roles.settings import Settings
 from telegram_bus.roles.term import Term, now_ms
 from telegram_bus.roles.threads import Missing, Threads
 from telegram_bus.roles.together import together
@@ -74,7 +75,7 @@ class Leader:
 
     def __init__(
         self,
-        lease: leadership.Term,
+        lease: Lease,
         settings: Settings,
         store: Store,
         api: BotApi,
@@ -226,7 +227,7 @@ class Leader:
 
         Whatever waits for the disk or the store does so at the same time: followers wait for all of this.
         """
-        drafts: list[leadership.Draft] = []
+        drafts: list[Draft] = []
 
         async def draft() -> None:
             drafts.append(await self.lease.draft_record(self.endpoint.public, self.identity))
@@ -278,7 +279,7 @@ class Leader:
         """Send under the limits that hold, what earlier leaders have sent included."""
         await self.windows.recall(self.sender.budget, sure=self.store.notice is None)
 
-    async def _settle(self, record: leadership.Draft) -> None:
+    async def _settle(self, record: Draft) -> None:
         try:
             await record.settle()
         except StateError as error:
@@ -353,7 +354,7 @@ class Leader:
             await trio.sleep(KNOWN_FOR)
         facts = await self._look()
         if not self.lease.profile.config_toml.exists():  # a token that was never right must not stick to the profile
-            store_settings(self.lease.profile, self.settings)
+            self.upkeep.store_settings(self.settings)
         log.info("the bot is %s", facts.name)
         for hindrance in hindrances(facts, self.settings.chat):
             log.warning("%s", hindrance)
@@ -382,7 +383,7 @@ class Leader:
         """Where there are threads again: those of the agents that are here may be others, or gone."""
         for member in self.registry:
             binding = self.term.threads.of_key(member.key)
-            if binding is not None and binding.thread_id is not None:
+            if binding is not None:
                 await self.visibility.look(binding)
 
     def _thread_missing(self, chat_id: int, thread_id: int, how: Missing) -> None:
@@ -401,11 +402,11 @@ class Leader:
         await self.term.keyboards.moved(old, new)
         self.settings = attrs.evolve(self.settings, chat=new)
         self.notices.chat_id = new
-        if self.lease.profile.config_toml.exists():
-            store_settings(self.lease.profile, self.settings)
-        log.warning("the group %d became the supergroup %d; going on there", old, new)
         for member in self.registry:
             self._reseat(member)
+        log.warning("the group %d became the supergroup %d; going on there", old, new)
+        if self.lease.profile.config_toml.exists():
+            self.upkeep.store_settings(self.settings)
 
     async def _migrated(self, old: int, new: int) -> bool:
         """As `_migrate`, for who heard it from Telegram's refusal; True where that was news."""

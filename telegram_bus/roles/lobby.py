@@ -146,7 +146,10 @@ class LobbyDesk:
         await self._take_over()
         async with trio.open_nursery() as nursery:
             task_status.started()
-            await self.chooser.resume()
+            try:
+                await self.chooser.resume()
+            except StateError as error:
+                log.error("choices that an earlier leader offered may not be shown as made: %s", error)  # noqa: TRY400
             nursery.start_soon(self.chooser.follow, self.term.threads.changed)
             async for update in self._channel[1]:
                 try:
@@ -160,7 +163,10 @@ class LobbyDesk:
         while left:
             for update in left:
                 if (migrated := describe(loads(update.body)).migrated) is not None:
-                    await self.migrate(*migrated)  # before anything else: what comes now comes from the new chat
+                    try:
+                        await self.migrate(*migrated)  # before anything else: what comes now comes from the new chat
+                    except StateError as error:  # tried again when its turn comes
+                        log.error("the move to %d is not noted yet: %s", migrated[1], error)  # noqa: TRY400
                 self.put(update)
             full = len(left) == LOBBY_BATCH
             left = await self.term.store.lobby.unattended(LOBBY_BATCH, left[-1].seq) if full else []

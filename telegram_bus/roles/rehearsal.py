@@ -26,8 +26,9 @@ from telegram_bus.core import identity
 from telegram_bus.core.errors import BusError, StateError
 from telegram_bus.home import Home, Profile, mint_secret
 from telegram_bus.roles.bot import BotFacts, learn_bot
-from telegram_bus.roles.leadership import Term, bot_lock_path
 from telegram_bus.roles.leading import Leader
+from telegram_bus.roles.lease import Lease
+from telegram_bus.roles.locking import bot_lock_path
 from telegram_bus.roles.member import Member
 from telegram_bus.roles.seat import hold_seat
 from telegram_bus.roles.settings import Settings
@@ -147,7 +148,7 @@ async def _play(settings: Settings, profile: Profile) -> None:
         clean_up="keep",
     )
     secrets = mint_secret(profile.follower_secret), mint_secret(profile.operator_secret)
-    lease = Term(profile, NAME, time.time())
+    lease = Lease(profile, NAME, time.time())
     stage = _Stage()
     async with open_store(profile.database, holder=NAME) as store:
         lease.epoch = store.epoch

@@ -11,11 +11,12 @@ from attrs import define
 from telegram_bus.core.errors import StateError
 from telegram_bus.core.registry import Member
 from telegram_bus.core.values import ProtocolIdentity
-from telegram_bus.roles import leadership
 from telegram_bus.roles.absences import Absences
 from telegram_bus.roles.clean_up import CleanUps
+from telegram_bus.roles.lease import Lease
+from telegram_bus.roles.record import read_leader
 from telegram_bus.roles.requests import Requests
-from telegram_bus.roles.settings import Settings
+from telegram_bus.roles.settings import Settings, store_settings
 from telegram_bus.roles.standby import keep_spare
 from telegram_bus.roles.term import Term, now_ms
 from telegram_bus.wire.endpoint import Endpoint
@@ -43,7 +44,7 @@ class Upkeep:
     """The regular tasks of a term; each runs until it is cancelled."""
 
     term: Term
-    lease: leadership.Term
+    lease: Lease
     identity: ProtocolIdentity
     endpoint: Endpoint
     settings: Settings
@@ -51,11 +52,24 @@ class Upkeep:
     clean_ups: CleanUps
     absences: Absences
     _used_at: float = -MISSED_FOR
+    _unstored: bool = False
 
     @property
     def missed(self) -> bool:
         """Whether followers were here until a moment ago, so that they want a successor."""
         return trio.current_time() - self._used_at < MISSED_FOR
+
+    def store_settings(self, settings: Settings) -> None:
+        """Store what a successor works with, now or as soon as the disk lets us."""
+        self.settings = settings
+        try:
+            store_settings(self.lease.profile, settings)
+        except StateError as error:
+            if not self._unstored:
+                log.warning("a successor would not know the settings, which are stored later: %s", error)
+            self._unstored = True
+        else:
+            self._unstored = False
 
     async def prune(self) -> None:
         """Once a second: let go of followers that fell silent, and keep the endpoint where it can be found."""
@@ -69,6 +83,8 @@ class Upkeep:
                 log.warning("%s has not been heard for more than 5 s; its thread stays its own", member.key)
                 await self._clean_up(member)
             self.lease.check()
+            if self._unstored:
+                self.store_settings(self.settings)
             try:
                 await self._stay_findable()
             except StateError as error:  # a full disk: those who are here need nothing of it
@@ -113,7 +129,7 @@ class Upkeep:
     async def _stay_findable(self) -> None:
         if self.endpoint.ensure_published():
             log.warning("%s had been removed; published it again", self.endpoint.public)
-        record = leadership.read_leader(self.lease.profile)
+        record = read_leader(self.lease.profile)
         if record is None or record.instance != self.lease.instance:
             await self.lease.publish_record(self.endpoint.public, self.identity)
             log.warning("%s had been removed or changed; wrote it again", self.lease.profile.leader_json)

@@ -22,7 +22,8 @@ from telegram_bus import host
 from telegram_bus.core.errors import BusError
 from telegram_bus.core.values import ProtocolIdentity
 from telegram_bus.home import Home, mint_secret
-from telegram_bus.roles.leadership import Times, hold_leadership
+from telegram_bus.roles.holder import Times
+from telegram_bus.roles.leadership import hold_leadership
 from telegram_bus.roles.settings import load_settings
 
 IDENTITY = ProtocolIdentity(protocol_version=1, runtime_build="stand-in")

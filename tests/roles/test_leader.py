@@ -27,7 +27,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def settings_for(sandbox: Sandbox, profile: Profile) -> Settings:
-    given = {"api_root": sandbox.api_root, "chat": str(sandbox.chat_id), "linger": "0.2"}
+    given = {"api_root": sandbox.api_root, "chat": str(sandbox.chat_id), "linger": "1"}
     return load_settings(profile, given, {"TELEGRAM_BOT_TOKEN": sandbox.token})
 
 
@@ -97,12 +97,14 @@ async def test_a_detached_leader_ends_when_its_last_follower_has_been_gone_for_i
         settings = settings_for(sandbox, bus_profile)
         reasons.append(await run_leader(bus_profile, settings, detached=True, task_status=task_status))
 
-    async with trio.open_nursery() as nursery:
+    async with (
+        trio.open_nursery() as nursery,
+        agent.join("guest", home=bus_profile.home.root, start_leader=False) as bus,
+    ):
         await nursery.start(lead)
-        async with agent.join("guest", home=bus_profile.home.root) as bus:
-            await bus.wait_serving()
-            await trio.sleep(0.5)  # longer than the linger: with a follower here it stays
-            assert reasons == []
+        await bus.wait_serving()
+        await trio.sleep(1.5)  # longer than the linger: with a follower here it stays
+        assert reasons == []
     assert reasons == ["no follower was left"]
 
 

@@ -21,9 +21,10 @@ from telegram_bus.core.election import Frozen, Healthy, Judgement
 from telegram_bus.core.errors import LeadershipLost, StateError
 from telegram_bus.home import Home, Profile
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.holder import describe, probe, this_process, watch_holder
-from telegram_bus.roles.leadership import NotNeeded, Times, bot_lock_path, hold_leadership, read_leader
-from telegram_bus.roles.record import LeaderRecord, stage_leader
+from telegram_bus.roles.holder import Times, describe, probe, this_process, watch_holder
+from telegram_bus.roles.leadership import hold_leadership
+from telegram_bus.roles.locking import NotNeeded, bot_lock_path
+from telegram_bus.roles.record import LeaderRecord, read_leader, stage_leader
 from telegram_bus.roles.settings import Settings, load_settings, store_settings
 from tests.roles.stand_in_leader import IDENTITY, listen, serve
 

@@ -481,6 +481,25 @@ async def test_scenario_74_a_leader_that_dies_before_the_move_leaves_it_to_the_n
         assert moved[0] == (CHAT, -1009876)
 
 
+async def test_a_move_that_the_disk_does_not_take_at_the_start_ends_no_leader(rig: Rig) -> None:
+    """It is tried again when the notice has its turn."""
+    notice = said(3, "", migrate_to_chat_id=-1009876)
+    rig.lobby.migrate = _stuck
+    with trio.move_on_after(0.01):
+        await rig.intake.commit([notice], 4)
+    successor, tries = Rig(earlier=rig.commits), []
+
+    async def migrate(old: int, to: int) -> None:
+        tries.append((old, to))
+        if len(tries) == 1:
+            raise StateError("the disk is full")
+
+    successor.lobby.migrate = migrate
+    async with running(successor):
+        await wait_all_tasks_blocked()
+        assert tries == [(CHAT, -1009876)] * 2
+
+
 async def _stuck(_old: int, _to: int) -> None:
     await trio.sleep_forever()
 

@@ -18,7 +18,8 @@ from telegram_bus.core.errors import NoLeader
 from telegram_bus.home import Profile
 from telegram_bus.locks import FileLock
 from telegram_bus.roles.holder import this_process
-from telegram_bus.roles.leadership import NotNeeded, Standby, hold_leadership
+from telegram_bus.roles.leadership import hold_leadership
+from telegram_bus.roles.locking import NotNeeded, Standby
 from telegram_bus.roles.record import ENDED, LeaderRecord, stage_leader
 from telegram_bus.roles.rehearsal import REHEARSAL, rehearse
 from telegram_bus.roles.settings import Settings, load_settings, store_settings

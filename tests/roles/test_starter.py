@@ -20,7 +20,8 @@ from telegram_bus.home import Home, Profile, atomic_write
 from telegram_bus.locks import FileLock
 from telegram_bus.log import FILE_MAX
 from telegram_bus.roles.detached import last_words
-from telegram_bus.roles.leadership import Times, hold_leadership
+from telegram_bus.roles.holder import Times
+from telegram_bus.roles.leadership import hold_leadership
 from telegram_bus.roles.record import LeaderRecord
 from telegram_bus.roles.settings import load_settings, store_settings
 from telegram_bus.roles.starter import LeaderStopped, ensure_leader, start_leader, start_leader_detached

@@ -18,8 +18,7 @@ from telegram_bus.core.envelopes import Heartbeat, Register
 from telegram_bus.core.identity import ours
 from telegram_bus.home import Profile
 from telegram_bus.locks import FileLock
-from telegram_bus.roles.holder import answering_leader
-from telegram_bus.roles.leadership import Times
+from telegram_bus.roles.holder import Times, answering_leader
 from telegram_bus.roles.member import Member
 from telegram_bus.roles.record import LeaderRecord
 from telegram_bus.roles.seat import hold_seat
