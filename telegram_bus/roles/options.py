@@ -292,7 +292,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "keep_ids",
         to_duration(DAY),
         None,
-        "for how long ids of updates and calls are known, so that none is taken twice; Telegram repeats for 24 h",
+        "for how long ids are known, so that nothing is taken twice; of updates 2 d at most, since they begin anew",
         default=2 * DAY,
         default_text="2 d",
         flag=None,
