@@ -42,13 +42,22 @@ def open_descriptors() -> int:
     return sum(1 for _ in here.iterdir()) if here.exists() else 0
 
 
+def bind(path: Path) -> None:
+    """A socket at a path that may be longer than a socket's address."""
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        socket.socket(socket.AF_UNIX).bind(f"/proc/self/fd/{directory}/{path.name}")
+    finally:
+        os.close(directory)
+
+
 PLACES: list[Callable[[Path], object]] = [
     os.mkfifo,
     Path.mkdir,
     lambda path: path.symlink_to("/dev/zero"),
     lambda path: path.symlink_to(path),
     lambda path: path.symlink_to("/proc/self/mem"),
-    lambda path: socket.socket(socket.AF_UNIX).bind(str(path)),
+    bind,
 ]
 
 
