@@ -351,10 +351,10 @@ class Leader:
     async def _learn_bot(self) -> None:
         """Learn who the bot is, and say what its settings forbid."""
         if self.term.bot.username is not None:  # the rehearsal of a spare found out, some time ago
+            self._store_proven_settings()
             await trio.sleep(KNOWN_FOR)
         facts = await self._look()
-        if not self.lease.profile.config_toml.exists():  # a token that was never right must not stick to the profile
-            self.upkeep.store_settings(self.settings)
+        self._store_proven_settings()
         log.info("the bot is %s", facts.name)
         for hindrance in hindrances(facts, self.settings.chat):
             log.warning("%s", hindrance)
@@ -362,6 +362,11 @@ class Leader:
             await self.term.sharing.note(facts)
         except StateError as error:
             log.warning("whether the chat has threads was not noted: %s", error)
+
+    def _store_proven_settings(self) -> None:
+        """Once Telegram has taken the token: one that was never right must not stick to the profile."""
+        if not self.lease.profile.config_toml.exists():
+            self.upkeep.store_settings(self.settings)
 
     async def _look(self) -> BotFacts:
         self.term.bot = await learn_bot(self.api.call, self.settings.bot_id, self.settings.chat)

@@ -14,7 +14,7 @@ import trio
 from telegram_bus import agent
 from telegram_bus.core.errors import LeadershipLost
 from telegram_bus.home import Home, Profile
-from telegram_bus.roles import member
+from telegram_bus.roles import leading, member
 from telegram_bus.roles.leader import run_leader
 from telegram_bus.roles.settings import Settings, load_settings
 from telegram_bus.testing import Sandbox
@@ -152,3 +152,18 @@ async def test_followers_return_to_fifty_leaders_one_after_another(
     assert set(serving.values()) == {50}
     assert all(len(found) == 1 for found in threads.values())
     assert len(sandbox.record(kind="call", method="createForumTopic")) == made + 3
+
+
+async def test_a_standby_that_takes_over_stores_its_settings_at_once(
+    sandbox: Sandbox, bus_profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rehearsal has shown that the token is right: who dies in its first seconds shall have a successor."""
+    monkeypatch.setattr(leading, "KNOWN_FOR", 3_600.0)
+    async with trio.open_nursery() as nursery:
+        lead = partial(run_leader, bus_profile, settings_for(sandbox, bus_profile), standby=True)
+        term = await nursery.start(lead)
+        assert term.bot.username
+        with trio.fail_after(60):
+            while not bus_profile.config_toml.exists():  # noqa: ASYNC110 - a file
+                await trio.sleep(0.01)
+        nursery.cancel_scope.cancel("seen")
