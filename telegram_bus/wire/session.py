@@ -295,6 +295,7 @@ class Session:
 
     def _hand_over(self, asked: Asked, nursery: trio.Nursery, lines: list[bytes]) -> None:
         """Have another task read on, and before that answer these lines: this one has to wait for its work."""
+        self._flush(nursery)  # what was answered before waits for nobody
         self._crowd.lasting.add(type(asked.envelope))
         self._reading = trio.CancelScope()
         nursery.start_soon(self._read_on, nursery, self._reading, lines)

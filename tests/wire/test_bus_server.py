@@ -349,3 +349,16 @@ async def test_work_that_fails_after_it_has_waited_is_a_refusal(
     ack = await peer.ask(call("c"))
     assert (ack["requestId"], ack["ok"], ack["message"]) == ("c", False, "the request failed: KeyError")
     assert "follower.callApi" in caplog.text
+
+
+async def test_an_answer_before_work_that_waits_does_not_wait_with_it(server: Server) -> None:
+    """Both in one write: a heartbeat that was answered late would look like a leader that keeps silent."""
+    work = Work()
+    await server.start(work, is_known=everybody)
+    peer = await server.connect()
+    await peer.ask(heartbeat("known"))
+    await peer.send(heartbeat("fast") + call("slow"))
+    with trio.fail_after(10):
+        assert (await peer.answer())["requestId"] == "fast"
+    await work.let_go()
+    assert (await peer.answer())["requestId"] == "slow"
