@@ -90,6 +90,7 @@ class Election(RuleBasedStateMachine):
                 return  # its heartbeats are answered
             me.leader, me.since = None, self.now
         if me.started is not None and self.answering() is None and me.started.alive:
+            self.suspect(me)
             return  # it waits for that one, and keeps the start lock
         if me.started is not None and self.answering() is None:
             self.failures, self.failed_at = self.failures + 1, self.now
