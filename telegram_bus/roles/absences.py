@@ -37,6 +37,7 @@ EXPIRY_EVERY: Final = 60.0
 SAID_WITHIN_MS: Final = 24 * 3600 * 1000
 """What was set aside longer ago was said; names of what was said are known for twice that."""
 
+SAID_AFTER: Final = 2.0  # seconds: followers, and what waits for them, come first
 MOST_ASIDE: Final = 10_000
 """Updates set aside that a new leader looks at."""
 
@@ -192,6 +193,8 @@ class Absences:
 
     async def _say_again(self) -> None:
         """What earlier leaders set aside and perhaps could not say any more; what was said is known by its name."""
+        await self._opened.wait()  # a takeover has no time for this
+        await trio.sleep(SAID_AFTER)
         since_ms = self.now_ms() - SAID_WITHIN_MS
         try:
             aside = await self.store.listed(aside=True, limit=MOST_ASIDE, since_ms=since_ms)

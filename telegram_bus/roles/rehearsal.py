@@ -28,7 +28,6 @@ from telegram_bus.home import Home, Profile, mint_secret
 from telegram_bus.roles.bot import BotFacts, learn_bot
 from telegram_bus.roles.leading import Leader
 from telegram_bus.roles.lease import Lease
-from telegram_bus.roles.locking import bot_lock_path
 from telegram_bus.roles.member import Member
 from telegram_bus.roles.seat import hold_seat
 from telegram_bus.roles.settings import Settings
@@ -53,7 +52,6 @@ async def rehearse(settings: Settings, api: BotApi, stop: trio.Event) -> BotFact
     Whatever goes wrong here shows again when it matters. `stop` cuts it short.
     """
     facts: BotFacts | None = None
-    bot_lock_path(settings)
     async with trio.open_nursery() as nursery:
 
         async def learn() -> None:
